@@ -23,7 +23,7 @@ from pathlib import Path
 import httpx2
 
 from mulligan.app.service import Service
-from mulligan.bank.recall.terms import searched, terms_of
+from mulligan.bank.recall.terms import search_text, terms_of
 from mulligan.core.episode import Acted, Evaluated, Stopped
 from mulligan.core.lessons import Addition, Receipt
 from mulligan.core.protocols import Store
@@ -120,7 +120,7 @@ def _addition(number: int, title: str, content: str) -> Addition:
         created=time.time(),
         kind=WORDS[number % len(WORDS)],
     )
-    return Addition(lesson, f"print {number}", terms_of(searched(lesson)))
+    return Addition(lesson, f"print {number}", terms_of(search_text(lesson)))
 
 
 async def measured(client: httpx2.AsyncClient, path: str, rounds: int) -> None:

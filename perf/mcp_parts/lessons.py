@@ -8,7 +8,7 @@ from pathlib import Path
 from bank_recall import words
 
 from mulligan.bank.learn.screening import addition_of
-from mulligan.bank.recall.terms import embedded
+from mulligan.bank.recall.terms import embedding_text
 from mulligan.core.lessons import Addition
 from mulligan.core.records import Lesson
 from mulligan.models.embedders.hash import HashEmbedder
@@ -39,5 +39,5 @@ async def _entry(number: int, embedder: HashEmbedder) -> Addition:
         embedder=embedder.id,
     )
     entry = addition_of(lesson, quarantine=False)
-    of_lesson, of_query = await embedder.embed([embedded(lesson), lesson.query])
+    of_lesson, of_query = await embedder.embed([embedding_text(lesson), lesson.query])
     return replace(entry, vectors={"lesson": of_lesson.tobytes(), "query": of_query.tobytes()})

@@ -26,7 +26,7 @@ from mulligan.core.records import Episode
 from mulligan.graphs.opening import load_graph
 from mulligan.graphs.sample import write_sample
 from mulligan.langgraph import ask_graph, resume_graph
-from mulligan.langgraph.working import answer_of
+from mulligan.langgraph.state import answer_of
 from mulligan.recording.drivers import ASKED
 from mulligan.store.sqlite import SqliteStore
 

@@ -21,7 +21,7 @@ from sets import Set, notes, tau, webarena
 from tongues import SIZES, tongue
 
 from mulligan.bank.recall.retrieval.fused import Fused
-from mulligan.bank.recall.terms import tongue as language
+from mulligan.bank.recall.terms import language_of as language
 from mulligan.models.catalog import open_embedder
 
 NAMES = (
@@ -54,7 +54,7 @@ def signals(among: Any, query: str, words: bool) -> list[float]:
     best = int(np.argmax(fused.scores(among)))
     share = float(among._columns.of_slots(among._query.words.share)[best])
     second = float(lexical[1]) if among.n > 1 else 0.0
-    apart = float(language(query) != int(among._columns.of_slots(among._columns.tongue)[best]))
+    apart = float(language(query) != int(among._columns.of_slots(among._columns.language)[best]))
     return [
         float(max(relevance, default=0.0)),
         float(cosines[0]),

@@ -23,7 +23,7 @@ from sets import Set, held, notes, talks, tau, webarena, young
 
 from mulligan.bank.recall.candidates import BM25
 from mulligan.bank.recall.retrieval.fused import Fused
-from mulligan.bank.recall.terms import searched
+from mulligan.bank.recall.terms import search_text
 from mulligan.models.catalog import open_embedder
 
 Find: TypeAlias = Callable[[int], Sequence[str]]
@@ -56,7 +56,7 @@ def finds(of: Set, embedder: str) -> dict[str, Find]:
 def by_bm25s(of: Set) -> Find:
     """bm25s with its defaults: its tokenizer, its stop words, k1 1.5, b 0.75."""
     ranker = bm25s.BM25()
-    ranker.index(bm25s.tokenize([searched(one) for one in of.lessons], show_progress=False), show_progress=False)
+    ranker.index(bm25s.tokenize([search_text(one) for one in of.lessons], show_progress=False), show_progress=False)
 
     def find(n: int) -> Sequence[str]:
         (words,) = bm25s.tokenize([of.queries[n]], return_ids=False, show_progress=False)

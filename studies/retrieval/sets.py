@@ -15,7 +15,7 @@ import numpy as np
 from mulligan.bank.recall.candidates import BM25
 from mulligan.bank.recall.embedding import embed
 from mulligan.bank.recall.index import Index
-from mulligan.bank.recall.terms import embedded, searched, terms_of
+from mulligan.bank.recall.terms import embedding_text, search_text, terms_of
 from mulligan.core.lessons import Delta, Row
 from mulligan.core.protocols import Embedder
 from mulligan.core.records import Lesson
@@ -38,7 +38,7 @@ class Set:
     query_vectors: Any = None
 
     async def embed(self, embedder: Embedder) -> Set:
-        self.lesson_vectors = await vectors(embedder, [embedded(lesson) for lesson in self.lessons])
+        self.lesson_vectors = await vectors(embedder, [embedding_text(lesson) for lesson in self.lessons])
         self.query_vectors = await vectors(embedder, self.queries)
         return self
 
@@ -47,7 +47,7 @@ class Set:
         rows: list[Row] = []
         for n in range(len(self.lessons)) if only is None else only:
             lesson, vector = self.lessons[n], self.lesson_vectors[n].tobytes()
-            terms = _terms(searched(lesson))
+            terms = _terms(search_text(lesson))
             query = vector if lesson.query else None
             rows.append(Row(n + 1, lesson.id, "", "", "active", True, 0.5, 0.0, 0, None, terms, vector, query))
         index = Index(embedder, queries=True, bm25=bm25)

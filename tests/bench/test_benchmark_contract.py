@@ -9,7 +9,7 @@ from each_row import each_row
 
 from mulligan.app.plugins import check_setting, find, names
 from mulligan.bench.harness.data import find_data
-from mulligan.bench.harness.listing import cuts_of, listed
+from mulligan.bench.harness.listing import cuts_of, list_benchmarks
 from mulligan.bench.harness.plan import open_benchmark
 from mulligan.core.benchmarks import Benchmark, HasData, Source
 from mulligan.core.errors import InvalidInput
@@ -99,8 +99,8 @@ def test_its_cases_have_ids_of_their_own_and_no_target_is_played(text: str) -> N
 def test_the_list_has_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path))
     monkeypatch.delenv("MULLIGAN_DATA", raising=False)
-    assert [one.name for one in listed()] == names("benchmarks")
-    (humaneval,) = [one for one in listed() if one.name == "humaneval"]
+    assert [one.name for one in list_benchmarks()] == names("benchmarks")
+    (humaneval,) = [one for one in list_benchmarks() if one.name == "humaneval"]
     assert [cut.name for cut in humaneval.cuts] == [
         "humaneval:reflexion",
         "humaneval:hardest50",

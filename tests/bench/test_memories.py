@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 from toy_streams import Learner, tasks
 
 from mulligan.app.config import load
+from mulligan.bench.harness.exam import run_exam
 from mulligan.bench.harness.stream import StreamHooks, read_arm, resume_stream, run_stream
 from mulligan.bench.report.stream import StreamReport, read_stream
 from mulligan.core.benchmarks import BenchRun
@@ -90,8 +92,10 @@ async def test_a_memory_that_is_one_file_goes_on_where_it_broke_off(store: Store
 def test_an_arm_names_a_memory_or_its_file_does(tmp_path: Path, mine: Path) -> None:
     (arm := tmp_path / "other.toml").write_text("memory = './mine.py'")
     assert read_arm(str(arm), load()) == replace(read_arm(str(mine), load()), name="other")
-    with pytest.raises(UnknownName, match="markdown"):
+    with pytest.raises(UnknownName, match=r"No arm is called 'markdwon'\. Did you mean 'markdown'"):
         read_arm("markdwon", load())
+    with pytest.raises(UnknownName, match="No memory is called 'nope'"):
+        asyncio.run(run_exam(["nope"]))
     mine.write_text("class Mine:\n    def recall(self, task):\n        return 1\n")
     with pytest.raises(InvalidInput, match="learn"):
         read_arm(str(mine), load())

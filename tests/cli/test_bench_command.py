@@ -134,10 +134,10 @@ def test_the_time_left_is_reported(capsys: pytest.CaptureFixture[str], monkeypat
     progress = benching.Progress(False)
     run = BenchRun("b1", "toy", 0.0, {}, tuple(f"c{n}" for n in range(1, 11)), {})
     for n in range(1, 5):
-        progress.case(run, CaseResult(n, f"c{n}", "solved"))
-    progress.case(run, None)
-    progress.case(run, CaseResult(5, "c5", "failed"))
-    progress.case(run, CaseResult(6, "c6", "solved"))
+        progress.on_case(run, CaseResult(n, f"c{n}", "solved"))
+    progress.on_case(run, None)
+    progress.on_case(run, CaseResult(5, "c5", "failed"))
+    progress.on_case(run, CaseResult(6, "c6", "solved"))
     assert capsys.readouterr().err.splitlines() == [
         "run b1: toy, 10 cases, 4 of them ended before",
         "5 of 10: c5: failed, 0 tries, 0.0 s",

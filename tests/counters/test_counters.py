@@ -26,7 +26,7 @@ from mulligan.core.loop import Meter, Roles, drive
 from mulligan.core.records import Attempt, Episode, Feedback, Past, Reflection, Step, Task, Usage
 from mulligan.recording.journal import StoredJournal
 from mulligan.recording.ledger import Ledger
-from mulligan.store.sqlite import SqliteStore, database
+from mulligan.store.sqlite import SqliteStore, lanes
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
 
 COUNTS = tomllib.loads(Path(__file__).with_name("counts.toml").read_text())
@@ -59,7 +59,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return db
 
     monkeypatch.setattr(sqlite3, "connect", counting)
-    monkeypatch.setattr(database, "IDLE", 60.0)  # else a slow machine syncs in between, and the next write hops
+    monkeypatch.setattr(lanes, "IDLE_SECONDS", 60.0)  # else a slow machine syncs in between, and the next write hops
     return counted
 
 

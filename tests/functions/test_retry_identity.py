@@ -33,7 +33,7 @@ import mulligan
 from mulligan import Notes
 from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput
-from mulligan.functions.identity import LARGE, identity
+from mulligan.functions.identity import MAX_BYTES, identity
 from mulligan.functions.shared import close_shared
 
 
@@ -238,7 +238,9 @@ def test_equal_arguments_are_the_same_call(pair: tuple[Any, Any]) -> None:
     assert key(pair[0]) == key(pair[1])
 
 
-@pytest.mark.parametrize("value", [object(), threading.Lock(), (n for n in ()), np.zeros(LARGE, "int16")], ids=range(4))
+@pytest.mark.parametrize(
+    "value", [object(), threading.Lock(), (n for n in ()), np.zeros(MAX_BYTES, "int16")], ids=range(4)
+)
 def test_what_may_hold_something_that_nothing_shows_is_no_key(value: object) -> None:
     for held in (value, [value], {"a": value}, Held(a=value), holding(value)):
         with pytest.raises(InvalidInput):

@@ -16,7 +16,7 @@ from reflexion_graphs import a_graph, asking, by_messages, on_thread, revised
 from typing_extensions import TypedDict
 
 from mulligan.langgraph import ScriptedChat
-from mulligan.langgraph.working import episode_of
+from mulligan.langgraph.state import episode_of
 
 STEPS = 20
 

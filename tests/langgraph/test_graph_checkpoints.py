@@ -30,7 +30,8 @@ from mulligan.core.codec import event_from_json
 from mulligan.core.errors import LeaseLost, ModelError
 from mulligan.core.records import Episode
 from mulligan.langgraph import ScriptedChat
-from mulligan.langgraph.working import Recorder, episode_of
+from mulligan.langgraph.state import episode_of
+from mulligan.langgraph.working import Recorder
 
 BOTH = ("invoke", "ainvoke")
 
@@ -260,7 +261,7 @@ def test_episodes_are_remembered_up_to_a_number() -> None:
             episode = Episode(f"{n}.1", Task("x"))
             record: Any = {"begun": episode, "events": [], "question": "", "steps": 0, "next": "", "spent": None}
             await recorder.begin(episode, record, {})
-        return len(recorder._known)  # pyright: ignore[reportPrivateUsage]
+        return len(recorder._episodes)  # pyright: ignore[reportPrivateUsage]
 
     assert asyncio.run(many()) == REMEMBERED
 

@@ -20,8 +20,9 @@ from mulligan.core.loop import scope
 from mulligan.langgraph import ScriptedChat
 from mulligan.langgraph.journalled import Journalled, journalled, model_id, models_in
 from mulligan.langgraph.nodes import Nodes, Parts
-from mulligan.langgraph.reflexion_graph import wired
-from mulligan.langgraph.working import Reading, Recorder
+from mulligan.langgraph.state import Reading
+from mulligan.langgraph.state_graph import state_graph
+from mulligan.langgraph.working import Recorder
 
 BOTH = ("invoke", "ainvoke")
 CALL: Any = {"messages": [HumanMessage("Hello?")]}
@@ -51,7 +52,7 @@ def a_graph_that(draft: Any, store: Any, fails: int = 0) -> Any:
         lambda reading, message: reading.answer,
         lambda reading, message: False,
     )
-    return wired(Nodes(parts, Recorder(store), 1)).compile()
+    return state_graph(Nodes(parts, Recorder(store), 1)).compile()
 
 
 def streamed(model: BaseChatModel) -> Any:

@@ -13,7 +13,7 @@ from reflexion_graphs import a_graph, asking, chat, drafted, revised, run, score
 
 from mulligan.core.errors import InvalidInput
 from mulligan.langgraph import ScriptedChat
-from mulligan.langgraph.working import Reading
+from mulligan.langgraph.state import Reading
 
 BOTH = ("invoke", "ainvoke")
 BROKEN = AIMessage(

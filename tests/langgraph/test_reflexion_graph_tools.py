@@ -103,9 +103,16 @@ def test_fields_of_the_schemas_go_to_the_parameters_of_their_names(way: str) -> 
     run(way, a_graph(ScriptedChat(WIDE), named_otherwise, draft=Wide, revise=Wider), asking())
     assert seen == [("a", 3), ("b", 4)]
 
+    def one(limit: int) -> str:
+        seen.append(limit)
+        return "ran"
+
+    run(way, a_graph(ScriptedChat(WIDE), one, draft=Wide, revise=Wider), asking())
+    assert seen[2:] == [3, 4], "a function with this parameter alone gets the field as well, not the answer"
+
 
 def test_a_tool_that_wants_what_no_field_holds_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="wants start, stop"):
+    with pytest.raises(InvalidInput, match="needs start, stop"):
         a_graph(chat(9), lambda start, stop: "")  # pyright: ignore
     with pytest.raises(InvalidInput, match="tool must be a function"):
         a_graph(chat(9), 5)

@@ -52,7 +52,7 @@ def test_scores_are_those_of_the_formula(query: str, texts: list[str], by: BM25)
 @given(st.data(), st.sampled_from([1, 7, 1 << 15]))
 def test_scores_follow_every_change(data: st.DataObject, tail: int) -> None:
     """Whatever was added, edited, retired, restored and purged: the scores are those of what is active now."""
-    usual, candidates.TAIL = candidates.TAIL, tail
+    usual, candidates.MAX_TAIL = candidates.MAX_TAIL, tail
     try:
         index, shelf = Index(), dict[int, str]()
         changes = data.draw(st.lists(st.tuples(st.integers(1, 12), st.one_of(st.none(), LETTERS)), max_size=60))
@@ -70,7 +70,7 @@ def test_scores_follow_every_change(data: st.DataObject, tail: int) -> None:
         texts = [shelf[n] for n in sorted(shelf)]
         assert index.candidates(query).lexical() == pytest.approx(plain(query, texts, BM25()), rel=1e-5, abs=1e-9)
     finally:
-        candidates.TAIL = usual
+        candidates.MAX_TAIL = usual
 
 
 def test_common_words_are_skipped_unless_there_are_no_others() -> None:

@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.bank.recall.terms import (
-    TONGUES,
+    LANGUAGES,
     VERSION,
     commonness,
-    current,
-    older,
-    read,
+    is_current,
+    is_outdated,
+    language_of,
+    languages_of,
+    read_blobs,
     terms,
     terms_of,
-    tongue,
-    tongues,
-    weighed,
+    weighted_terms,
 )
 
 CHINESE = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_size=1, max_size=20)
@@ -69,7 +69,7 @@ def test_a_long_word_is_found_by_its_beginning_and_its_end() -> None:
 def test_an_older_blob_is_distinguished_from_a_damaged_one() -> None:
     blob = terms_of("one two")
     old = (VERSION - 1).to_bytes(4, "little") + blob[4:]
-    assert [older(one) for one in (old, blob, old[:-1], b"", bytes(5))] == [True, False, False, False, False]
+    assert [is_outdated(one) for one in (old, blob, old[:-1], b"", bytes(5))] == [True, False, False, False, False]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_capitals_make_no_difference_to_plain_words(words: list[str]) -> None:
 
 @given(st.lists(st.text(max_size=60), max_size=8))
 def test_blobs_are_read_as_they_were_written(texts: list[str]) -> None:
-    hashes, counts, sizes = read([terms_of(text) for text in texts])
+    hashes, counts, sizes = read_blobs([terms_of(text) for text in texts])
     assert all(size >= len(set(terms(text))) for size, text in zip(sizes, texts, strict=True))
     assert counts.sum() >= sum(min(n, 255) for text in texts for n in Counter(terms(text)).values())
     assert len(hashes) == sizes.sum()
@@ -107,8 +107,8 @@ def test_blobs_are_read_as_they_were_written(texts: list[str]) -> None:
 
 @given(st.text(max_size=60))
 def test_a_text_is_found_by_all_that_it_holds(text: str) -> None:
-    assert set(weighed(text)[0].tolist()) <= set(read([terms_of(f"before {text}\nbehind")])[0].tolist())
-    assert len(weighed(text)[0]) or not any(c.isalnum() for c in text)
+    assert set(weighted_terms(text)[0].tolist()) <= set(read_blobs([terms_of(f"before {text}\nbehind")])[0].tolist())
+    assert len(weighted_terms(text)[0]) or not any(c.isalnum() for c in text)
 
 
 @each_row(
@@ -132,14 +132,14 @@ def test_a_text_is_found_by_all_that_it_holds(text: str) -> None:
     ],
 )
 def test_the_language_of_a_text_is_told(text: str, language: str) -> None:
-    assert TONGUES[tongue(text)] == language
-    assert tongues([terms_of(text), b"rubbish"]) == [tongue(text), 0]
+    assert LANGUAGES[language_of(text)] == language
+    assert languages_of([terms_of(text), b"rubbish"]) == [language_of(text), 0]
 
 
 def test_what_is_not_a_blob_of_this_version_has_no_terms() -> None:
     good, newer = terms_of("one two"), (VERSION + 1).to_bytes(4, "little") + terms_of("one")[4:]
-    assert read([b"", good, newer, good[:-1], b"rubbish"])[2].tolist() == [0, 2, 0, 0, 0]
-    assert [current(blob) for blob in (good, newer, good[:-1], b"")] == [True, False, False, False]
+    assert read_blobs([b"", good, newer, good[:-1], b"rubbish"])[2].tolist() == [0, 2, 0, 0, 0]
+    assert [is_current(blob) for blob in (good, newer, good[:-1], b"")] == [True, False, False, False]
 
 
 def test_equal_texts_give_equal_bytes_in_every_process() -> None:
@@ -155,4 +155,4 @@ def test_equal_texts_give_equal_bytes_in_every_process() -> None:
 
 
 def test_a_term_counts_255_times_at_most() -> None:
-    assert read([terms_of("again " * 300)])[1].tolist() == [255]
+    assert read_blobs([terms_of("again " * 300)])[1].tolist() == [255]

@@ -89,7 +89,7 @@ async def test_forgetting_takes_all_or_one_model_or_kind(store: Store) -> None:
 
 
 async def test_of_a_model_only_the_kinds_that_changed_last_stay(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arms, "MOST_KINDS", 3)
+    monkeypatch.setattr(arms, "MAX_KINDS", 3)
     for n in range(5):
         await ended(store, f"e{n}", (None, False), ("a", False), kind=f"k{n}")
     kinds = {one.kind for one in await store.arms()}

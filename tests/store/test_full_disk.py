@@ -17,8 +17,8 @@ from banks import a_bank
 from lesson_kit import entry
 
 from mulligan.store import open_store
-from mulligan.store.sqlite.database import Snapshots, in_place
 from mulligan.store.sqlite.schema import MIGRATIONS, migrate
+from mulligan.store.sqlite.snapshots import Snapshots, in_place
 
 SUPPORT = Path(__file__).parent.parent / "support"
 

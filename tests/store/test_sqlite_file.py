@@ -17,7 +17,7 @@ from mulligan.core.codec import record_text
 from mulligan.core.errors import StoreError
 from mulligan.core.records import Episode, Task
 from mulligan.store.sqlite import SqliteStore
-from mulligan.store.sqlite.database import explained
+from mulligan.store.sqlite.file_errors import explained
 from mulligan.store.sqlite.schema import APPLICATION, MIGRATIONS, migrate
 
 

@@ -66,7 +66,7 @@ async def test_what_success_costs_is_a_picture_a_table_and_a_file() -> None:
     assert page.count('<th scope="row">') > 2
     assert file.headers["content-type"] == "image/svg+xml"
     assert file.text.count("<circle") == 2
-    assert "What success costs" not in alone
+    assert "Cost of success" not in alone
 
 
 @pytest.mark.usefixtures("two_runs")

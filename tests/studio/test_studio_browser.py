@@ -245,7 +245,7 @@ async def test_the_keyboard_alone_is_enough() -> None:
                     return
             pytest.fail(f"No Tab leads to {text!r}.")
 
-        await tab_to("Skip to the content")
+        await tab_to("Skip to content")
         await page.keyboard.press("Enter")
         assert await page.evaluate("document.activeElement.id") == "main"
         await page.goto(f"{url}/runs")

@@ -160,7 +160,7 @@ def test_the_goal_of_the_folder_is_shown_with_the_tries_of_each_session(
     async def look() -> None:
         async with studio_client() as client:
             page = (await client.get("/hooks")).text
-            assert "python3 check.py</code> has to pass before a turn in this folder may end." in page
+            assert "python3 check.py</code> must pass before a turn in this folder can end." in page
             assert "1 of 3 tries" in page
             run = re.search(r'href="(/runs/[0-9a-f]+\.1)">claude', page)
             assert run

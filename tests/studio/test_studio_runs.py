@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import tomllib
 from dataclasses import replace
@@ -236,6 +237,21 @@ async def test_a_run_becomes_a_benchmark_task(prompt: str, tmp_path: Path) -> No
         assert "[[task]]" in (await client.get(f"/runs/{episode.id}")).text
 
 
+def test_a_task_of_a_run_is_toml_whatever_its_settings_are() -> None:
+    settings: dict[str, Json] = {
+        "\U0001f600": [1, None, "\x7f"],
+        "limit": math.inf,
+        "nested": {"none": None, "a b": {"low": -math.inf}},
+    }
+    head = Head(settings={"evaluator": {"name": "contains", "settings": settings}})
+    (table,) = tomllib.loads(task_table(Episode("e1", Task("Say green"), head=head)))["task"]
+    assert table["settings"] == {
+        "\U0001f600": [1, "\x7f"],
+        "limit": math.inf,
+        "nested": {"a b": {"low": -math.inf}},
+    }
+
+
 async def test_a_person_rates_a_run_where_changes_are_allowed() -> None:
     async with open_store(load().store) as store:
         episode = await solved(store)
@@ -280,7 +296,7 @@ async def test_a_task_is_added_to_the_tasks_of_the_project_once(
         for _ in range(2):
             answer = await client.post(f"/runs/{episode.id}/task", data={"csrf": client.csrf})
             assert (answer.status_code, answer.headers["location"]) == (303, f"/runs/{episode.id}#as-task")
-        assert "It is in" in (await client.get(f"/runs/{episode.id}")).text
+        assert "The task is in" in (await client.get(f"/runs/{episode.id}")).text
     assert [entry.id for entry in read_tasks(tmp_path / "tasks.toml")] == ["mine", episode.id]
 
 

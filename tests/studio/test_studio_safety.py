@@ -100,6 +100,8 @@ async def test_a_form_needs_the_secret_of_this_studio_and_its_own_origin() -> No
             answer = await client.post("/runs", data=form, headers=headers)
             assert (answer.status_code, said in answer.text) == (403, True), said
         assert (await client.post("/runs", data={"csrf": secret, "x": "y" * 1_000_001})).status_code == 413
+        many = await client.post("/runs", data={"csrf": secret, **{f"field{n}": "" for n in range(1000)}})
+        assert (many.status_code, "1,000 fields" in many.text) == (413, True)
         assert (await client.post("/runs", data={"csrf": secret})).status_code == 405  # let through to the page
 
 

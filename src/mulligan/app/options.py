@@ -315,12 +315,12 @@ class Budget(Options):
 
     Attributes:
         limits: All limits, or those that differ from mulligan.toml's, such as {'seconds': 60}.
-        max_tokens: Stop before more than N tokens, in and out.
-        max_cost: Stop before more than this many US dollars.
+        max_tokens: Stop before using more than N tokens (input and output).
+        max_cost: Stop before spending more than this many US dollars.
         max_seconds: Stop after S seconds of work.
-        identical: Stop after N identical attempts in a row; 0: never.
-        model: local (default), PROVIDER:NAME, scripted:FILE or replay:FILE; for an agent defined by files, the model
-            for every step. If you name several, each is used when the one before it fails.
+        identical: Stop after N identical attempts in a row (0: never).
+        model: The model: local (default), PROVIDER:NAME, scripted:FILE or replay:FILE. For an agent defined by files,
+            it is the model for every step. If you name several, each is used when the previous one fails.
     """
 
     limits: Limits | Mapping[str, float | None] | None = None
@@ -341,7 +341,7 @@ class Roles(Options):
         strategy: What the next try sees (default: evidence_and_reflexion).
         reflect_model: The model that reflects (default: the same as model).
         judge_model: The model that judges (default: the same as model).
-        settings: Any other setting, by role, such as strategy.window=2.
+        settings: Any other setting of a role, such as strategy.window=2.
     """
 
     tries: int | None = option("N", "-n", default=None, least=1)
@@ -357,14 +357,15 @@ class Course(Options):
     """The options of a run that do not depend on who acts in it.
 
     Attributes:
-        scale: K trajectories: parallel:5 (the bank compares them), vanilla:5 (the bank learns from each separately),
-            sequential:3 (each checks and refines the last). With :judge at the end, a model chooses among equally good
-            ones.
+        scale: Run K trajectories: parallel:5 (the bank compares them), vanilla:5 (the bank learns from each separately)
+            or sequential:3 (each checks and refines the last). With :judge at the end, a model chooses among equally
+            good trajectories.
         sandbox: auto (default), strict, or a level that `mulligan doctor` names.
-        seed: The seed for models that take one (default: 0).
-        foresight: The plug-in that checks actions before they are performed: premortem (default), ./mine.py.
-        check_before: Ask what could go wrong before actions that match the regular expression, and before those
-            declared critical. `declared`: only those; `model`: the model decides what is critical.
+        seed: The random seed, for models that accept one (default: 0).
+        foresight: The plug-in that checks actions before they are performed: premortem (default) or ./mine.py.
+        check_before: Ask what could go wrong before actions that match this regular expression and before actions that
+            are declared critical. With `declared`, ask only before declared ones; with `model`, the model decides which
+            actions are critical.
         checks: Maximum number of checks in an episode (default: 5).
     """
 
@@ -386,13 +387,13 @@ class Cast(Options):
     """The other roles of a loop, by name, as objects or as classes; a class is built afresh for each episode.
 
     Attributes:
-        judge: The judge: exact_match:42, human, ./mine.py, …; in Python also an object, a function of the answer, or of
-            task and answer, or the Path of a tests file.
+        judge: The judge, such as exact_match:42, human or ./mine.py. In Python, it can also be an object, the Path of a
+            tests file, or a function of the answer or of the task and the answer.
         evaluator: The same as judge.
-        actor: What makes the attempts: complete (default), "command:claude -p", ./mine.py.
-        reflector: What reflects on a failed try: verbal (a model, default), self, …
+        actor: The actor, which makes the attempts: complete (default), "command:claude -p", ./mine.py, …
+        reflector: The reflector, which reflects on a failed try: verbal (a model, default), self, …
         vision_model: The model that describes images to models that cannot read them.
-        prompts: A folder with your own prompts; the built-in ones are used for the rest.
+        prompts: A folder with your own prompts. The built-in prompts are used for the others.
     """
 
     judge: AnyJudge | None = option("NAME[:ARG]", "-e", default=None)
@@ -408,13 +409,13 @@ class Beginning(Options):
     """What is set when a run begins, and stays.
 
     Attributes:
-        kind: The kind of task, in your own words; lessons of this kind are recalled first.
-        workspace: The folder to work on, in a separate copy unless the mode is in_place.
+        kind: The kind of task, in your own words. Lessons for this kind of task are recalled first.
+        workspace: The folder to work on. Mulligan works on a copy of it, unless the mode is in_place.
         mode: How the workspace is separated from your files: worktree (default), copy or in_place.
         edit_reflections: Ask at the terminal about each lesson before the next try sees it.
-        bank: The agent whose bank is used (default on the command line: the unnamed agent); in Python you can also
-            pass a bank, to which no lessons are added.
-        forms: Which parts of the bank the prompt shows: lessons (default), notebook, history, or several.
+        bank: The agent whose bank is used (default on the command line: the default bank). In Python, you can also pass
+            a bank, to which no lessons are added.
+        forms: Which parts of the bank the prompt shows: lessons (default), notebook, history, or several of them.
     """
 
     kind: str | None = option("KIND", default=None)
@@ -430,17 +431,18 @@ class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
     """The options of `mulligan.solve`.
 
     Attributes:
-        tests: A Python file of tests that judge: plain asserts or pytest style.
-        tests_run: Run the tests in a separate process (apart, default), or in the attempt's process (beside), where it
-            can forge the verdict.
-        check: A command that judges: exit status 0 passes. {attempt} is the attempt's file.
-        environment: The environment to act in, with the actor interact: ./screens.py, …
-        restarts: Maximum number of independent episodes; no more are run once one is solved.
+        tests: A Python file of tests that judge the attempt, written as plain asserts or in pytest style.
+        tests_run: Run the tests in a separate process (apart, default) or in the attempt's process (beside), where the
+            attempt can forge the verdict.
+        check: A command that judges the attempt: exit status 0 means that it passes. {attempt} stands for the attempt's
+            file.
+        environment: The environment in which the actor `interact` acts, such as ./screens.py.
+        restarts: Maximum number of independent episodes. No more are run once one of them is solved.
         protect: Files or a folder of the workspace that the check sees as they were before the first try. Repeatable.
-        fresh: Each try starts from your files, not from those of the last try.
-        window: How many lessons the next try sees (default: 1; with reflexion: 3).
-        lesson_tokens: Maximum number of tokens in all lessons that the next try sees.
-        overflow: If there are too many lessons: show the newest (default), the most useful, or a condensed one.
+        fresh: Start each try from your files, not from those of the previous try.
+        window: How many lessons the next try sees (default: 1; with --strategy reflexion: 3).
+        lesson_tokens: Maximum number of tokens that the lessons for the next try may have in total.
+        overflow: If there are too many lessons, show the newest (default), the most useful, or a condensed one.
         temperatures: The temperature of each try; the last one applies to all later tries.
         examples: Worked examples for the actor, instead of the built-in ones.
     """
@@ -465,7 +467,7 @@ class RunOptions(Watched, Beginning, Course, Budget):
     """The options of `mulligan.run`.
 
     Attributes:
-        max_iter: Maximum number of act-reflect cycles; for a react agent, of model calls.
+        max_iter: Maximum number of act-reflect cycles (for a react agent, of model calls).
     """
 
     agent: str | PathLike[str] = place(kw_only=False)
@@ -479,9 +481,9 @@ class ResumeOptions(Watched, Roles, Cast, Budget):
     """The options of `mulligan.resume`: what replaces the recorded options.
 
     Attributes:
-        fork: Continue as a new run, even if something has changed or RUN has finished. Required for other roles,
-            models, settings and prompts.
-        edit_reflections: Ask about each lesson at the terminal, or do not (default: as when the run started).
+        fork: Continue as a new run, even if something has changed or RUN has finished. Required to use other roles,
+            models, settings or prompts.
+        edit_reflections: Whether to ask about each lesson at the terminal (default: as when the run started).
         bank: The bank, if the run was started with a bank object.
     """
 

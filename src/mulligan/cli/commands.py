@@ -15,28 +15,31 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "goal": ("cli.goal", "Keep a coding agent working until a check passes."),
         "learn": (
             "cli.learn",
-            "Learn lessons from the transcript or the traces in FILE (-: standard input), and list them.",
+            "Learn lessons from a transcript or from traces in FILE (- for standard input), and list them.",
         ),
     },
     "Tasks and agents": {
-        "solve": ("cli.solve", "Try TASK, judge, reflect, and try again."),
+        "solve": ("cli.solve", "Try TASK, judge the result, reflect on it, and try again."),
         "run": ("cli.run", "Run AGENT on TASK."),
         "fan-out": (
             "bench.commands.fan_out",
-            "Solve each task in the file TASKS, several at a time, on this machine or on many.",
+            "Solve the tasks in the file TASKS in parallel, on one machine or on many.",
         ),
         "demo": ("cli.demo", "Run the built-in example: write a function that passes its tests."),
     },
     "Runs and lessons": {
         "runs": ("cli.runs", "List, show, resume, export and remove recorded runs."),
         "memory": ("cli.memory", "Search, change, import and export the bank: the lessons that agents have learned."),
-        "studio": ("studio.command", "Show runs, banks, coding agents and benchmarks in a browser, live."),
+        "studio": ("studio.command", "Show runs, banks, coding agents and benchmarks live in a browser."),
     },
     "Set up": {
         "doctor": ("cli.doctor", "Check what works here (sandbox, store, models), and say how to fix the rest."),
-        "models": ("cli.models", "List, pull and remove weights of local models and embedders; list remote providers."),
+        "models": (
+            "cli.models",
+            "List, pull and remove the weights of local models and embedders, and list providers.",
+        ),
         "init": ("cli.scaffold", "Create a project in FOLDER (default: here)."),
-        "add": ("cli.scaffold", "Write a new, working agent or skill called NAME."),
+        "add": ("cli.scaffold", "Write a new agent or skill named NAME that works at once."),
         "lint": ("cli.lint", "Check a project, an agent, a skill or one of their files."),
         "trust": (
             "cli.trust",
@@ -45,7 +48,10 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "serve": ("cli.serve", "Serve reflexion-thinking and the memory tools to MCP clients."),
     },
     "Benchmarks, graphs, servers": {
-        "bench": ("bench.commands", "Run benchmarks: cases with hidden targets, scored when the episode ends."),
+        "bench": (
+            "bench.commands",
+            "Run benchmarks, whose cases have hidden targets and are scored when their episode ends.",
+        ),
         "strategies": ("cli.strategies", "Show or reset what adaptive strategies have learned."),
         "graph": ("graphs.command", "Query graph databases, load them from files, or write a sample."),
         "ask-graph": (
@@ -57,11 +63,12 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Help": {
         "docs": (
             "cli.docs",
-            "Show a page of the documentation, such as `mulligan docs memory`; without PAGE, the overview.",
+            "Show a page of the documentation (for example, `mulligan docs memory`), or the overview if you name no "
+            "page.",
         ),
         "help": (
             "cli.main",
-            "Show help for COMMAND, such as `mulligan help runs show`; without COMMAND, list all commands.",
+            "Show help for COMMAND (for example, `mulligan help runs show`), or list all commands.",
         ),
         "schema": ("cli.schema", "Print the JSON Schema of a file format, for editors."),
     },

@@ -73,14 +73,16 @@ async def solve_example(*, model: str | None = None, actor: str | None = None, *
 @click.option(
     "--model", "-m", metavar="MODEL", help="local (default: downloads 98 MB once), PROVIDER:NAME, scripted:FILE, …"
 )
-@click.option("--actor", metavar="COMMAND", help='A coding agent that makes the attempts instead: "command:claude -p".')
+@click.option(
+    "--actor", metavar="COMMAND", help='A coding agent that makes the attempts instead, such as "command:claude -p".'
+)
 @progress_options
 @click.pass_context
 def demo(ctx: click.Context, model: str | None, actor: str | None, quiet: bool, as_json: bool, trace: bool) -> None:
     """Run the built-in example: write a function that passes its tests.
 
     The small local model usually fails its first try and passes its second. At the end, the command lists other
-    models and agents on this machine. The exit status is that of `mulligan solve`.
+    models and agents on this machine. The exit status is the same as for `mulligan solve`.
     """
     work = partial(solve_example, model=model, actor=actor)
     told = not quiet and not as_json

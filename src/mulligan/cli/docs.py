@@ -53,9 +53,11 @@ def page_of(name: str) -> tuple[str, Path]:
 @click.command()
 @click.argument("page", default=FIRST)
 @click.option("--list", "lists", is_flag=True, help="List the pages with their titles.")
-@click.option("--browser", is_flag=True, help="Build the site (extra `docs`) and open the page in the browser.")
+@click.option(
+    "--browser", is_flag=True, help="Build the site (with the `docs` extra), and open the page in the browser."
+)
 def docs(page: str, lists: bool, browser: bool) -> None:
-    """Show a page of the documentation, such as `mulligan docs memory`; without PAGE, the overview.
+    """Show a page of the documentation (for example, `mulligan docs memory`), or the overview if you name no page.
 
     The pages ship with Mulligan and need no network. If the output is not a terminal, the page is printed as Markdown.
     """

@@ -14,7 +14,7 @@ from mulligan.cli.terminal import columns, emit, symbol
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """Check what works here (sandbox, store, models), and say how to fix the rest.
 
-    Exit status: 0 if everything that the defaults need works, else 1.
+    Exit status: 0 if everything that the defaults need works, otherwise 1.
     """
     rows = report()
     if as_json:

@@ -60,14 +60,17 @@ class GoalCommand(click.Command):
 )
 @click.option("--sandbox", metavar="LEVEL", default="auto", help="auto (default) or none, as for solve.")
 @click.option("--no-first-check", is_flag=True, help="Do not run the check now.")
-@click.option("--tests", metavar="FILE", help="Judge with a tests file instead of a command; a copy of it runs.")
+@click.option("--tests", metavar="FILE", help="Judge with a copy of this tests file instead of a command.")
 @click.option(
     "--judge",
     metavar="NAME:ARG",
-    help="model_judge:RUBRIC: a model judges the changes (the weakest judge). RUBRIC is text or a file.",
+    help="Let a model judge the changes: model_judge:RUBRIC, where RUBRIC is text or a file. A model is the weakest "
+    "judge.",
 )
-@click.option("--judge-model", metavar="MODEL", help="The model that judges (default: the one you named).")
-@click.option("--maximise", metavar="COMMAND", help="A command whose last printed number is a score; needs --at-least.")
+@click.option("--judge-model", metavar="MODEL", help="The model that judges (default: your configured model).")
+@click.option(
+    "--maximise", metavar="COMMAND", help="A command whose output ends with a number, the score; needs --at-least."
+)
 @click.option("--at-least", type=float, metavar="X", help="The score to reach.")
 @click.option(
     "--run", "agent", metavar="COMMAND", help='Start an agent, such as "claude -p", until the goal is reached.'
@@ -75,14 +78,14 @@ class GoalCommand(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json: bool, **given: Any) -> None:
-    """Set the goal of this folder: a coding agent's turn ends only when CHECK passes.
+    """Set a goal for this folder: a coding agent's turn ends only when CHECK passes.
 
     The hooks of Claude Code, Codex CLI, Gemini CLI and Qwen Code run the check when the agent is about to end a turn.
-    If it fails, the agent sees the output and continues. Without CHECK, the state of the goal is printed.
+    If it fails, the agent sees the output and continues. Without CHECK, the command prints the state of the goal.
 
-    `mulligan goal --run "claude -p" "Make the failing tests pass"` starts an agent without a terminal,
-    and restarts it with the output of the check until it passes or all tries are used. `mulligan goal check` runs the
-    check now, without counting a try.
+    `mulligan goal --run "claude -p" "Make the failing tests pass"` runs an agent without a terminal, and restarts it
+    with the output of the check until the check passes or all tries are used. `mulligan goal check` runs the check now,
+    without counting a try.
 
     Exit status: 0 if the goal is set or reached, 1 if it is not reached, 2 for bad input.
     """

@@ -47,12 +47,15 @@ from mulligan.text.secrets import mask
     "--format", "form", metavar="NAME", help="The format of FILE, such as openai or ./mine.py (default: detected)."
 )
 @click.option(
-    "--model", "-m", metavar="MODEL", help="The model that learns (default: the one in [memory], else MULLIGAN_MODEL)."
+    "--model",
+    "-m",
+    metavar="MODEL",
+    help="The model that learns (default: the model in [memory], or else MULLIGAN_MODEL).",
 )
 @click.option(
     "--judge",
     metavar="NAME",
-    help="For traces: a judge, such as contains:EUR, for runs whose outcome the traces do not give.",
+    help="For traces: the judge for runs whose outcome is not in the traces, such as contains:EUR.",
 )
 @click.option("--judge-model", metavar="MODEL", help="For traces: the judge's model.")
 @click.option(
@@ -60,15 +63,19 @@ from mulligan.text.secrets import mask
     "evaluations",
     metavar="NAME[>=N]",
     multiple=True,
-    help="For traces: the evaluation that decides (default: all with a label that says pass or fail).",
+    help="For traces: the evaluation that decides the outcome (default: all that are labelled pass or fail).",
 )
-@click.option("--by-agent", is_flag=True, help="For traces: put each agent's lessons into the bank with its name.")
+@click.option(
+    "--by-agent", is_flag=True, help="For traces: store each agent's lessons in the bank that has the agent's name."
+)
 @click.option("--recall", metavar="ID", help="The recall that the outcome belongs to.")
-@click.option("--dry-run", is_flag=True, help="Print the parsed turns. Calls no model and stores nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only print the parsed turns, without calling a model or storing anything."
+)
 @click.option(
     "--since",
     metavar="TIME",
-    help="Instead of FILE: this machine's coding-agent sessions of the last 30d, 12h, 4w, …",
+    help="Instead of FILE: this machine's coding-agent sessions from the last 30d, 12h, 4w, …",
 )
 @click.option(
     "--agent",
@@ -81,19 +88,19 @@ from mulligan.text.secrets import mask
     "--from-git", is_flag=True, help="Instead of FILE: the sessions in this repository's refs entire/checkpoints/*."
 )
 @click.option("--forgotten", is_flag=True, help="Learn from FILE even if its session was forgotten (`hooks forget`).")
-@click.option("--all-projects", is_flag=True, help="With --since: all projects, not only this folder's.")
+@click.option("--all-projects", is_flag=True, help="With --since: include all projects, not only this folder's.")
 @agent_options
 @click.pass_context
 def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_git: bool, **given: Any) -> None:
-    """Learn lessons from the transcript or the traces in FILE (-: standard input), and list them.
+    """Learn lessons from a transcript or from traces in FILE (- for standard input), and list them.
 
-    The transcript is a session of a coding agent, a list of chat messages in the format of the OpenAI or Anthropic
-    API (JSON or JSON Lines), or plain text in which each turn begins with User:, Assistant: or Tool:. If FILE is a
-    folder, each transcript in it is read, oldest first. Without a model, it learns from failures that were later
-    fixed, and from the user's corrections.
+    The transcript is a session of a coding agent, a list of chat messages in the format of the OpenAI or Anthropic API
+    (JSON or JSON Lines), or plain text in which each turn begins with User:, Assistant: or Tool:. If FILE is a folder,
+    all transcripts in it are read, oldest first. Without a model, the command learns from failures that were later
+    fixed and from the user's corrections.
 
-    Traces are files of OpenTelemetry (OTLP as JSON) with spans of agents; a file of logs with their events may be
-    in the same folder. Each run of an agent is learned from once.
+    Traces are OpenTelemetry files (OTLP as JSON) with agent spans. A log file with the events of these spans may be in
+    the same folder. Mulligan learns from each agent run only once.
     """
     if bool(files) + (since is not None) + from_git != 1:
         raise InvalidInput("Name a FILE, or with --since how far back to look for transcripts, such as --since 30d.")

@@ -20,7 +20,7 @@ from mulligan.cli.words import count
 def lint(ctx: click.Context, path: str | None, as_json: bool) -> None:
     """Check a project, an agent, a skill or one of their files. No model is called.
 
-    PATH is a folder or a file (default: the project that this folder is in). Each mistake is printed as `file:line:
+    PATH is a folder or a file (default: the project that contains this folder). Each mistake is printed as `file:line:
     what is wrong and what to do`. Exit status: 2 if there is an error, 0 if there are only warnings.
     """
     linted = library(path or project_root() or ".")

@@ -1,5 +1,6 @@
 """The command `mulligan`: finds the subcommand, lets signals stop its work, and turns every error into a line on stderr
-and an exit status."""
+and an exit status.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ with_examples(cli, "")
 @click.argument("command", nargs=-1)
 @click.pass_context
 def help(ctx: click.Context, command: tuple[str, ...]) -> None:
-    """Show help for COMMAND, such as `mulligan help runs show`; without COMMAND, list all commands."""
+    """Show help for COMMAND (for example, `mulligan help runs show`), or list all commands."""
     assert ctx.parent is not None
     at, here = ctx.parent, ctx.parent.command
     for name in command:

@@ -155,7 +155,9 @@ def memory() -> None:
 @memory.command()
 @click.argument("query")
 @click.option("--top-k", type=int, metavar="N", help="Maximum number of lessons.")
-@click.option("--threshold", metavar="T", help="strict, standard, lenient, or a minimum relevance from 0 to 1.")
+@click.option(
+    "--threshold", metavar="T", help="The minimum relevance: strict, standard, lenient, or a number from 0 to 1."
+)
 @click.option(
     "--as-of", metavar="TIME", help="Search the bank as it was at this time, such as 2026-01-31 or 2026-01-31T12:00Z."
 )
@@ -166,7 +168,7 @@ def memory() -> None:
 async def search(
     banks: Sequence[Bank], query: str, threshold: str | None, as_of: str | None, as_json: bool, **given: Any
 ) -> None:
-    """Show the lessons for the task QUERY, best first, as an agent gets them from each bank."""
+    """Show the lessons that an agent would get from each bank for the task QUERY, best first."""
     asked: dict[str, Any] = {
         "threshold": threshold_of(threshold),
         "as_of": time_of(as_of),
@@ -199,8 +201,9 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
 )
 @agent_options
 def announce(change: str, project: Path | None) -> None:
-    """Report a change in the project; CHANGED describes it. The project's facts are marked to be checked until they are
-    confirmed."""
+    """Report a change in the project, described by CHANGED. The project's facts are marked for checking until they are
+    confirmed.
+    """
 
     async def work(bank: Bank) -> None:
         marked = await bank.announce(change)
@@ -222,13 +225,19 @@ def announce(change: str, project: Path | None) -> None:
 @click.option(
     "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number, newest first."
 )
-@click.option("--notebook", is_flag=True, help="Show this project's facts in full, as the form `notebook` shows them.")
+@click.option(
+    "--notebook",
+    is_flag=True,
+    help="Show this project's facts in full, as a prompt with the form `notebook` shows them.",
+)
 @click.option(
     "--project",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="With --notebook: the folder of the project (default: the working folder).",
 )
-@click.option("--as-of", metavar="TIME", help="With --notebook: the facts as of this time, such as 2026-01-31.")
+@click.option(
+    "--as-of", metavar="TIME", help="With --notebook: show the facts as they were at this time, such as 2026-01-31."
+)
 @json_option
 @agent_options
 @click.pass_context
@@ -281,7 +290,7 @@ async def _notebook(bank: Bank, as_of: str | None, as_json: bool) -> None:
 @json_option
 @for_bank(reading, of="id", look=of_lesson_or_recall)
 async def show(bank: Bank, id: str, as_json: bool) -> None:
-    """Show the lesson ID with its origin and links, or the recall ID with its lessons and how its task ended.
+    """Show lesson ID with its origin and links, or recall ID with its lessons and the outcome of its task.
 
     The first characters of a lesson's id are enough.
     """
@@ -308,11 +317,11 @@ async def show(bank: Bank, id: str, as_json: bool) -> None:
 @memory.command()
 @click.argument("id", required=False)
 @click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only changes since this time.")
-@click.option("--by", metavar="TEXT", help="Only changes by authors whose name contains this, such as mcp.")
+@click.option("--by", metavar="TEXT", help="Only changes by authors whose name contains this text, such as mcp.")
 @json_option
 @agent_options
 def history(id: str | None, since: datetime | None, by: str | None, as_json: bool) -> None:
-    """Show the changes of the lesson ID, oldest first; without ID, who changed which lesson, when and why."""
+    """Show the changes to lesson ID, oldest first, or to all lessons: who changed them, when and why."""
     if id is None:
         _changes(since=since.timestamp() if since else 0.0, by=by or "", as_json=as_json)
     elif since or by:
@@ -344,7 +353,7 @@ async def _changes(banks: Sequence[Bank], since: float, by: str, as_json: bool) 
 @click.argument("ended", metavar="success|failure", type=click.Choice(["success", "failure"]))
 @for_bank(writing, of="recall", look=of_recall)
 async def outcome(bank: Bank, recall: str, ended: str) -> None:
-    """Report how the task of RECALL ended, without learning from it. The first outcome counts."""
+    """Report how the task of RECALL ended, without learning from it. Only the first report counts."""
     counted = await bank.outcome_of(recall, ended == "success")
     if counted != (ended == "success"):
         say(f"It was reported before as a {'success' if counted else 'failure'}, and the first report counts.")
@@ -382,7 +391,7 @@ async def stats(banks: Sequence[Bank], as_json: bool) -> None:
 
 
 model_option = click.option(
-    "--model", "-m", metavar="MODEL", help="The model to ask (default: the one in [memory], else MULLIGAN_MODEL)."
+    "--model", "-m", metavar="MODEL", help="The model to ask (default: the model in [memory], or else MULLIGAN_MODEL)."
 )
 
 
@@ -470,7 +479,7 @@ _undo = click.option("--undo", is_flag=True, help="Undo this change.")
 @_undo
 @for_bank(writing, of="id")
 async def retire(bank: Bank, id: str, why: str, undo: bool) -> None:
-    """Stop recalling the lesson ID; with --undo, recall it again."""
+    """Stop recalling lesson ID, or recall it again with --undo."""
     if undo:
         say_changed(await bank.restore(id), "restored")
     else:
@@ -482,7 +491,7 @@ async def retire(bank: Bank, id: str, why: str, undo: bool) -> None:
 @_undo
 @for_bank(writing, of="id")
 async def pin(bank: Bank, id: str, undo: bool) -> None:
-    """Protect the lesson ID: it is never withheld to measure its worth, nor retired for harm."""
+    """Protect lesson ID: it is never withheld to measure its worth, and never retired for doing harm."""
     say_changed(await bank.pin(id, not undo), "unpinned" if undo else "pinned")
 
 
@@ -490,7 +499,7 @@ async def pin(bank: Bank, id: str, undo: bool) -> None:
 @click.argument("id")
 @for_bank(writing, of="id")
 async def release(bank: Bank, id: str) -> None:
-    """Release the lesson ID from quarantine, after you have read it and found it harmless."""
+    """Release lesson ID from quarantine. Read it first, and make sure that it is harmless."""
     say_changed(await bank.release(id), "released")
 
 
@@ -498,7 +507,7 @@ async def release(bank: Bank, id: str) -> None:
 @click.argument("id")
 @for_bank(writing, of="id")
 async def undo(bank: Bank, id: str) -> None:
-    """Undo the last change to the lesson ID, such as a replacement, a retirement, an edit or a mark."""
+    """Undo the last change to lesson ID, such as a replacement, a retirement, an edit or a mark."""
     say_changed(await bank.undo(id), "as it was before")
 
 
@@ -523,12 +532,12 @@ def say_changed(lesson: Lesson, done: str) -> None:
 async def merge(
     bank: Bank, ids: Sequence[str], answer: str | None, related: bool, similarity: float | None, undo: bool
 ) -> None:
-    """Merge the lessons IDS into one rule, and print its id.
+    """Merge lessons IDS into one rule, and print its id.
 
-    With --related, list groups of lessons that one rule may explain, and change nothing.
+    With --related, only list groups of lessons that one rule may explain.
 
-    If the strategy needs a model and none is named, print the question and the JSON schema of the answer instead;
-    give the answer with --answer FILE.
+    If the merging strategy needs a model and you name none, the command prints the question and the JSON schema of the
+    answer instead. Pass the answer with --answer FILE.
     """
     if undo and (len(ids) != 1 or answer or related):
         raise click.UsageError("Name one lesson that was merged: mulligan memory merge --undo ID.")
@@ -568,11 +577,11 @@ def report_learning(bank: Bank, result: Learned, command: Sequence[str]) -> None
 
 @memory.command()
 @click.argument("ids", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All lessons of this agent.")
+@click.option("--all", "everything", is_flag=True, help="Delete all lessons of this agent.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @for_bank(writing, of="ids")
 async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> None:
-    """Delete the lessons IDS and their history. This cannot be undone."""
+    """Delete lessons IDS and their history. This cannot be undone."""
     if bool(ids) == everything:
         raise InvalidInput("Name the lessons to remove, or use --all for all lessons of this agent, but not both.")
     whose = f"the agent {bank.agent_id!r}" if bank.agent_id else "the unnamed agent"
@@ -589,10 +598,10 @@ async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> 
 def import_(file: str) -> None:
     """Import the lessons in FILE.
 
-    FILE is an export of Mulligan, the Markdown notes of a coding agent (a MEMORY.md or its folder), or a file of mem0,
+    FILE is an export from Mulligan, a coding agent's Markdown notes (a MEMORY.md or its folder), or a file from mem0,
     Letta, Graphiti, mcp-memory-service, ReasoningBank-MCP or the official memory server. The lessons go to the agents
-    that the file names, or all to --bank. The whole file is checked before anything is stored. Existing lessons are
-    skipped.
+    that the file names or, with --bank, all to that agent. The whole file is checked before anything is stored.
+    Existing lessons are skipped.
     """
     agent = None if named_agent() in (None, EVERY) else writing()
     with Counting() as shown:
@@ -615,7 +624,9 @@ def import_(file: str) -> None:
 
 @memory.command()
 @click.option("--mend", is_flag=True, help="Repair as much as possible.")
-@click.option("--vectors", is_flag=True, help="Compute the missing vectors of the configured embedder instead.")
+@click.option(
+    "--vectors", is_flag=True, help="Instead, compute any vectors that the configured embedder has not computed yet."
+)
 @agent_options
 @click.pass_context
 def verify(ctx: click.Context, mend: bool, vectors: bool) -> None:

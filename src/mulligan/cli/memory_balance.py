@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @for_bank(reading)
 async def show_balance(bank: Bank, days: float, as_json: bool) -> None:
-    """Show the tokens that learning and recalls cost, and what the tasks saved."""
+    """Show how many tokens learning and recalls cost, and how many the tasks saved."""
     balance = await bank.balance(days)
     if as_json:
         emit(dumped({**asdict(balance), "net": balance.net and asdict(balance.net)}))

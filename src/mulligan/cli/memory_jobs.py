@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @json_option
 @agent_options
 def pending(work: str | None, answer: str | None, as_json: bool) -> None:
-    """List pending jobs: queued, running, failed, or waiting for an answer.
+    """List pending jobs, which are queued, running, failed, or waiting for an answer.
 
-    With WORK, print the question that this job waits for, and the JSON schema of its answer. With FILE, answer it: FILE
-    contains the answer as JSON; - is standard input.
+    With WORK, print the question that this job asks, and the JSON schema of the answer. With FILE, answer the question:
+    FILE contains the answer as JSON (- for standard input).
     """
     if work is None:
         _pending(as_json=as_json)

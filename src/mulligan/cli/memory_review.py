@@ -55,7 +55,8 @@ def with_project_bank(agent: str, work: Callable[[Bank], Awaitable[T]], model: s
 
 async def _hooked(bank: Bank, kept: bool) -> Sequence[Lesson]:
     """The lessons that coding agents taught, oldest first: those that are kept, or the candidates, with those of
-    strangers' sessions."""
+    strangers' sessions.
+    """
     lessons = await bank.list(Selection(("active", "quarantined"), tag=TAG, limit=None))
     there = [one for one in reversed(lessons) if one.state == "active" or is_strangers(one)]
     return [one for one in there if (one.confirmed or one.pinned) == kept]
@@ -65,17 +66,18 @@ async def _hooked(bank: Bank, kept: bool) -> Sequence[Lesson]:
 @click.option("--keep", "keep", multiple=True, metavar="ID", help="Keep this candidate. Repeatable.")
 @click.option("--drop", "drop", multiple=True, metavar="ID", help="Drop this candidate. Repeatable.")
 @click.option(
-    "--guard", "--deny", "guard", multiple=True, metavar="ID", help="Keep this lesson, and refuse calls of its command."
+    "--guard", "--deny", "guard", multiple=True, metavar="ID", help="Keep this lesson, and refuse calls to its command."
 )
-@click.option("--everywhere", multiple=True, metavar="ID", help="Keep this lesson, for all your projects.")
+@click.option("--everywhere", multiple=True, metavar="ID", help="Keep this lesson for all your projects.")
 @agent_options
 def review(keep: Sequence[str], drop: Sequence[str], guard: Sequence[str], everywhere: Sequence[str]) -> None:
-    """Review this project's candidates: keep, reject or reword each one, or make it a guard, with one key.
+    """Review this project's candidates: keep, reject or reword each one with one key, or turn it into a guard.
 
-    Without a terminal they are listed. A kept lesson is also shown at the start of sessions. A rejected one is retired,
-    and `retire --undo` brings it back. A guard refuses the command, flag or path that its lesson names. If the agent
-    insists and can ask, you decide; `undo` removes the guard. A guard is not a security boundary. With --everywhere, a
-    lesson moves to the bank that all your projects read. You can also do this later, by the lesson's id.
+    Without a terminal, the command lists the candidates. Lessons that you keep are also shown at the start of sessions.
+    Lessons that you reject are retired; `retire --undo` restores them. A guard refuses the command, flag or path that
+    its lesson names. If the agent insists and is able to ask you, you decide. `undo` removes the guard. A guard is not
+    a security boundary. With --everywhere, a lesson moves to the bank that all your projects read. You can also move it
+    later, by its id.
     """
     agent = project_agent()
 
@@ -204,11 +206,11 @@ _KEYS = {"k": _keep, "r": _drop, "d": _drop, "g": _guard, "n": _guard, "a": _eve
 
 
 @memory.command()
-@export_options("json has everything and can be imported")
+@export_options("json contains everything and can be imported")
 @click.option(
     "--to",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep a marked block of FILE, such as AGENTS.md, up to date with the kept lessons of this project's sessions.",
+    help="Update a marked block in FILE, such as AGENTS.md, with the lessons kept from this project's sessions.",
 )
 @agent_options
 def export(form: str, output: str | None, to: Path | None) -> None:

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 @click.option("--theirs", multiple=True, metavar="ID", help="In a conflict, keep the file's version. Repeatable.")
 @for_bank(writing)
 async def sync(bank: Bank, folder: Path, ours: Sequence[str], theirs: Sequence[str]) -> None:
-    """Synchronise the bank with the Markdown files in DIR, one for each lesson, which git can share.
+    """Synchronise the bank with Markdown files in DIR, one per lesson, which you can share with git.
 
-    A change on one side since the last sync is copied to the other. A change on both sides is a conflict, and both
-    stay as they are; the command then ends with 1. Arriving lessons are quarantined, a missing file retires its
-    lesson, and secrets are masked. Commit, push and pull DIR yourself.
+    If a lesson has changed on one side since the last sync, the change is copied to the other side. If it has changed
+    on both sides, both versions are kept, and the exit status is 1. New lessons from files are quarantined, lessons
+    whose files are missing are retired, and secrets are masked. Commit, push and pull DIR yourself.
     """
     from mulligan.app.memory_sync import sync as sync_folder  # with numpy, which the help of the group needs not
 

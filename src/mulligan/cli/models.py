@@ -27,7 +27,7 @@ WIDE = 90
 
 @click.group(cls=Group)
 def models() -> None:
-    """List, pull and remove weights of local models and embedders; list remote providers."""
+    """List, pull and remove the weights of local models and embedders, and list providers."""
 
 
 @models.command("list")
@@ -55,7 +55,7 @@ def list_models(as_json: bool) -> None:
 @click.argument("name")
 @quiet_option
 def pull(name: str, quiet: bool) -> None:
-    """Download the weights called NAME. An interrupted pull resumes where it stopped."""
+    """Download the weights of NAME. An interrupted pull resumes where it stopped."""
     try:
         with Counting(quiet) as shown:
             path = pull_weights(name, downloading(shown), known=ALL)
@@ -72,7 +72,7 @@ def pull(name: str, quiet: bool) -> None:
 @click.argument("name")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def remove(name: str, yes: bool) -> None:
-    """Remove the weights called NAME."""
+    """Remove the weights of NAME."""
     path = path_of(name, ALL)
     if not path.exists() and not partial_folder(name).exists():
         here = ", ".join(installed(ALL)) or "none"

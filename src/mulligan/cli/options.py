@@ -91,15 +91,15 @@ memory_flag = click.option(
 on_option = click.option(
     "--on",
     metavar="PLACE",
-    help="Where to run the cases: ray (a Ray on this machine, started for the run), ray://HOST:10001 or "
-    "ray:HOST:6379 (a cluster). Default: in this process.",
+    help="Where to run the cases: ray (starts Ray on this machine for the run), or ray://HOST:10001 or ray:HOST:6379 "
+    "(a cluster). By default, they run in this process.",
 )
 rating_options = together(
     click.argument("score", type=float, required=False),
     click.option("--good", is_flag=True, help="The same as a score of 1."),
     click.option("--bad", is_flag=True, help="The same as a score of 0."),
-    click.option("--comment", default="", metavar="TEXT", help="Why."),
-    click.option("--by", metavar="NAME", help="Who rates it (default: the user of this machine)."),
+    click.option("--comment", default="", metavar="TEXT", help="The reason for the rating."),
+    click.option("--by", metavar="NAME", help="Who gives the rating (default: the user of this machine)."),
 )
 
 
@@ -112,8 +112,8 @@ def score_of(given: Mapping[str, Any]) -> float:
     return found[0]
 
 
-_EVENTS = 'Print a JSON object for each event on stdout; the last, "result", has the result.'
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
+_EVENTS = 'Print a JSON object for each event on stdout. The last event, "result", contains the result.'
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only errors on stderr, and no progress.")
 
 progress_options = together(
     quiet_option,

@@ -24,7 +24,10 @@ from mulligan.core.records import Task
 @click.argument("agent")
 @click.argument("task", required=False)
 @click.option(
-    "--input", "file", metavar="FILE", help="Read the task from FILE; together with a TASK, FILE is its input."
+    "--input",
+    "file",
+    metavar="FILE",
+    help="Read the task from FILE. If you also give TASK, FILE is the input for that task.",
 )
 @record_options(RunOptions)
 @progress_options
@@ -32,10 +35,10 @@ from mulligan.core.records import Task
 def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **given: Any) -> None:
     """Run AGENT on TASK.
 
-    AGENT is a name in agents/, the path of an agent's folder, or a built-in one: code-improver, answerer, writer.
-    TASK is a sentence, or - for standard input. The result goes to stdout, progress to stderr.
+    AGENT is the name of an agent in agents/, the path of an agent's folder, or a built-in agent: code-improver,
+    answerer or writer. TASK is a sentence, or - for standard input. The result goes to stdout, progress to stderr.
 
-    Exit status: 0 if solved (or finished, without a judge), 1 if not solved, 2 for bad input, 3 if interrupted,
+    Exit status: 0 if solved (or, without a judge, finished), 1 if not solved, 2 for bad input, 3 if interrupted,
     over budget or stopped by an error (resume the run), 4 if it could not be judged.
     """
     what = _task(task, file)

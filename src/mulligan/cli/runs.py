@@ -86,9 +86,11 @@ def list_runs(limit: int, as_json: bool) -> None:
 
 @runs.command()
 @click.argument("run")
-@click.option("--full", is_flag=True, help="Show everything in full, with what each try was shown, and the journal.")
+@click.option(
+    "--full", is_flag=True, help="Show everything in full, including what each try was shown, and the journal."
+)
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes, in full.")
-@click.option("--html", metavar="FILE", help="Write a single web page to share, with secrets masked.")
+@click.option("--html", metavar="FILE", help="Write a single web page that you can share, with secrets masked.")
 def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
     """Show the episodes of RUN, try by try. The first characters of an id are enough."""
     if html is not None and as_json:
@@ -125,10 +127,10 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
 @progress_options
 @click.pass_context
 def resume(ctx: click.Context, run: str, **given: Any) -> None:
-    """Continue RUN where it stopped. Limits given here replace the recorded ones.
+    """Continue RUN where it stopped. Limits that you give here replace the recorded ones.
 
-    --fork also continues a finished run, if the limits allow more: --fork --tries 5 --strategy none keeps
-    the recorded tries and adds more, up to five, with that strategy.
+    With --fork, you can also continue a finished run, if the limits allow more tries. For example, --fork --tries 5
+    --strategy none keeps the recorded tries and adds more with that strategy, up to five in total.
     """
     from mulligan.app.solve import resume as library
     from mulligan.cli.main import COMMANDS, conduct
@@ -158,16 +160,16 @@ def export(run: str, form: str, output: str | None) -> None:
 
 @runs.command()
 @click.argument("run")
-@click.option("--trial", type=int, metavar="N", help="The try whose lesson it is (default: the newest failed one).")
+@click.option("--trial", type=int, metavar="N", help="The try whose lesson to change (default: the latest failed try).")
 @click.option("--text", metavar="TEXT", help="The new text of the lesson.")
 @click.option("--edit", is_flag=True, help="Open the lesson in $VISUAL or $EDITOR.")
 @click.option("--veto", is_flag=True, help="Do not show it to later tries.")
 @click.option("--take", is_flag=True, help="Show it even though it was withheld or vetoed.")
 @click.option("--by", metavar="NAME", help="The author (default: the user of this machine).")
 def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
-    """Change a recorded lesson of RUN, for its forks and for the rest of the run. The record keeps the original.
+    """Change a recorded lesson of RUN for the rest of the run and for its forks. The record keeps the original.
 
-    A run in the middle of a try that was shown the lesson continues only as a fork: resume RUN --fork.
+    If a try that was shown the lesson is still in progress, the run can continue only as a fork: resume RUN --fork.
     """
     from mulligan.app.editing import editor_command, person, recorded_trial, revise
 
@@ -209,7 +211,7 @@ def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given:
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ratings(runs: tuple[str, ...], as_json: bool) -> None:
-    """List people's ratings of RUN, or of all runs, and how far they agree with the computed scores."""
+    """List people's ratings of RUN or of all runs, and show how well they agree with the computed scores."""
     from mulligan.core.agreement import agreement, of_lessons, of_results
 
     async def look(store: Store) -> Sequence[Episode]:
@@ -239,7 +241,7 @@ TOKENS = 400
 MOST = 100_000
 """Episodes that are looked through for ratings."""
 
-_YES = click.option("--yes", is_flag=True, help="Remove them. Without this option they are only listed.")
+_YES = click.option("--yes", is_flag=True, help="Remove what is listed. Without this option, it is only listed.")
 
 
 @runs.command("rm")
@@ -247,7 +249,7 @@ _YES = click.option("--yes", is_flag=True, help="Remove them. Without this optio
 @_YES
 @click.pass_context
 def remove(ctx: click.Context, runs: tuple[str, ...], yes: bool) -> None:
-    """Remove RUN, finished or not: its record, its working folders, and its snapshots in your repository.
+    """Remove RUN, even if it is unfinished, with its record, its working folders and its snapshots in your repository.
 
     Lessons are kept, and so are branches that hold results. A run that is in progress is not removed.
     """
@@ -256,15 +258,18 @@ def remove(ctx: click.Context, runs: tuple[str, ...], yes: bool) -> None:
 
 @runs.command()
 @click.option(
-    "--older-than", type=_Age(), metavar="AGE", help="Also remove finished runs older than this: 30d, 12h, 8w."
+    "--older-than",
+    type=_Age(),
+    metavar="AGE",
+    help="Also remove finished runs that are older than this, such as 30d, 12h or 8w.",
 )
 @_YES
 @click.pass_context
 def prune(ctx: click.Context, older_than: timedelta | None, yes: bool) -> None:
     """Remove leftovers of runs, and old runs.
 
-    Leftovers are working folders of finished runs, and folders and snapshots in repositories whose run is no longer
-    recorded. Unfinished runs stay, and so do lessons and the branches with results.
+    Leftovers are the working folders of finished runs, and the folders and snapshots of runs that are no longer
+    recorded. Unfinished runs, lessons, and branches that hold results are kept.
     """
     ctx.exit(_remove((), older_than, yes))
 

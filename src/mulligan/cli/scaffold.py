@@ -38,10 +38,10 @@ def init(folder: str) -> None:
 @click.argument("kind", metavar="KIND")
 @click.argument("name")
 def add(kind: str, name: str) -> None:
-    """Write a new, working agent or skill called NAME.
+    """Write a new agent or skill named NAME that works at once.
 
     KIND is reflexion (act, review, try again), react (step by step, with tools), oneshot (one answer), or skill. The
-    files are written to agents/ or skills/ of the project; without a mulligan.toml, to those of this folder.
+    files go to agents/ or skills/ in the project's folder or, without a mulligan.toml, in this folder.
     """
     root = project_root()
     for file in scaffold.add(kind, name, root or Path.cwd()):

@@ -34,17 +34,17 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     "which",
     default="all",
     metavar="NAMES",
-    help="reflexion, memory, all (these two), scaling, hooks, goals, or names of tools.",
+    help="The tools to serve: reflexion, memory, all (both of these), scaling, hooks, goals, or names of single tools.",
 )
 @click.option("--output-schemas", is_flag=True, help="Include output schemas in the list of tools, for programs.")
 @click.option(
     "--bank", "--agent-id", "agent_id", metavar="NAME", help="Serve only this agent; clients cannot name another one."
 )
-@click.option("--project", is_flag=True, help="Serve only the bank of this folder's project, which hooks use.")
+@click.option("--project", is_flag=True, help="Serve only the bank that hooks use for this folder's project.")
 @click.option(
     "--model", "-m", metavar="MODEL", help="The model that judges, extracts and solves (default: the client's own)."
 )
-@click.option("--embedder", metavar="NAME", help="The embedder that finds lessons: local, PROVIDER:MODEL, none.")
+@click.option("--embedder", metavar="NAME", help="The embedder that finds lessons: local, PROVIDER:MODEL or none.")
 @click.option("--preset", type=click.Choice(["paper"]), help="Manage lessons as in the ReasoningBank paper.")
 @click.option(
     "--memory-depth", type=int, default=3, metavar="N", help="Number of reflections that reflexion-thinking shows."
@@ -75,7 +75,11 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     help="Scope that a token from --issuer must have before its caller may read, write or administer. Repeatable.",
 )
 @click.option(
-    "--rate", type=float, default=200.0, metavar="N", help="Requests per second from each caller; 0: no limit."
+    "--rate",
+    type=float,
+    default=200.0,
+    metavar="N",
+    help="Maximum number of requests per second from each caller (0: no limit).",
 )
 @click.option(
     "--concurrency", type=int, default=64, metavar="N", help="Maximum concurrent requests, over sse and http."
@@ -86,7 +90,11 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     help="Keep sessions for older clients over http (default: yes, unless other servers may use the store).",
 )
 @click.option(
-    "--drain", type=float, default=10.0, metavar="S", help="Seconds for running calls to finish when the server stops."
+    "--drain",
+    type=float,
+    default=10.0,
+    metavar="S",
+    help="How many seconds running calls have to finish when the server stops.",
 )
 @click.option(
     "--quota",
@@ -111,7 +119,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 def serve(**given: Any) -> None:
     """Serve reflexion-thinking and the memory tools to MCP clients.
 
-    Standard output carries the protocol; logs go to standard error. Separate several names for --tools with commas, as
+    The protocol uses standard output, and logs go to standard error. Separate several names for --tools with commas, as
     in --tools retrieve_memory,extract_memory.
     """
     require("`mulligan serve` needs the MCP SDK", "mcp", "serve")

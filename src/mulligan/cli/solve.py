@@ -18,15 +18,15 @@ from mulligan.cli.terminal import standard_input
 @progress_options
 @click.pass_context
 def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool, **given: Any) -> None:
-    """Try TASK, judge, reflect, and try again.
+    """Try TASK, judge the result, reflect on it, and try again.
 
-    The next try sees the judge's findings and the newest lesson. --strategy evidence writes no lessons;
+    The next try sees the judge's findings and the newest lesson. With --strategy evidence, no lessons are written.
     `mulligan docs strategies` compares the strategies.
 
-    TASK is a sentence, a folder with task.md and tests.py (or evaluate.toml), or - for standard input. The best
-    attempt goes to stdout, progress to stderr. Without --tests, --check or --judge, the named model judges.
+    TASK is a sentence, a folder with task.md and tests.py (or evaluate.toml), or - for standard input. The best attempt
+    goes to stdout, progress to stderr. Without --tests, --check or --judge, the model that you name also judges.
 
-    A command-line agent sees what the check printed. It gets lessons only if a reflector or a model is named.
+    A command-line agent sees what the check printed. It gets lessons only if you name a reflector or a model.
 
     Exit status: 0 if solved, 1 if not solved, 2 for bad input, 3 if interrupted, over budget or stopped by an error
     (resume the run), 4 if it could not be judged.

@@ -39,7 +39,7 @@ def backup(file: Path) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--replace", is_flag=True, help="Replace an existing store, after renaming it.")
 def restore(file: Path, replace: bool) -> None:
-    """Restore the store from the back-up FILE, without what was erased since."""
+    """Restore the store from the backup FILE, except for what has been erased since."""
     done = asyncio.run(library.restore(load(), file, replace=replace))
     if done.lessons or done.episodes:
         _say_erased(done.lessons, done.episodes)
@@ -51,9 +51,10 @@ def restore(file: Path, replace: bool) -> None:
 @store.command()
 @click.argument("files", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
 def erase_again(files: tuple[Path, ...]) -> None:
-    """Repeat earlier erasures, after a database was restored with its own tools.
+    """Repeat earlier erasures after a database was restored with its own tools.
 
-    Each machine records what it erases in a file in its MULLIGAN_HOME. This machine's file is read; name the others.
+    Each machine records what it erases in a file in its MULLIGAN_HOME. This machine's file is always read; name the
+    files of the others.
     """
     _say_erased(*asyncio.run(library.erase_again(load(), files)))
 
@@ -103,7 +104,8 @@ def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> No
     "--to", "target", metavar="ADDRESS", required=True, help="An empty store, or the target of an interrupted copy."
 )
 def migrate(source: str, target: str) -> None:
-    """Copy a whole store to another of any kind, and compare each row. An interrupted copy continues where it stopped.
+    """Copy a whole store to another store of any kind, and compare every row. An interrupted copy continues where it
+    stopped.
 
     Nothing else may write to either store. In PostgreSQL, the role must serve all agents.
     """
@@ -122,7 +124,7 @@ def migrate(source: str, target: str) -> None:
 @store.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
-    """Show the version, size, contents and pending jobs of the store, and advice."""
+    """Show the version, size, contents and pending jobs of the store, with advice."""
     found = with_store(state)
     if as_json:
         emit(json.dumps(asdict(found), ensure_ascii=False, indent=2))

@@ -47,9 +47,11 @@ def stats(model: str | None, kind: str | None, as_json: bool) -> None:
 @strategies.command()
 @_model
 @_kind
-@click.option("--yes", is_flag=True, help="Reset it. Without this option, only say what would be reset.")
+@click.option("--yes", is_flag=True, help="Reset. Without this option, the command only shows what would be reset.")
 def forget(model: str | None, kind: str | None, yes: bool) -> None:
-    """Reset what was learned, all of it or for one model or kind of task. Records of runs do not change."""
+    """Reset what adaptive strategies have learned, for everything or for one model or kind of task. Records of runs do
+    not change.
+    """
 
     async def work(store: Store) -> int:
         rows = await store.arms(model, kind)

@@ -20,8 +20,8 @@ from mulligan.core.errors import InvalidInput
 def trust(folder: str, prints: bool, revoke: bool) -> None:
     """Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.
 
-    FOLDER may also be an agent's folder. Asks again when any of it changes. Until then, plug-ins, addresses, models,
-    stores and the .env of the project are not used.
+    FOLDER may also be an agent's folder. Until you trust the project, its plug-ins, addresses, models, stores and .env
+    are not used. You are asked again when any of these changes.
     """
     found = asked(Path(folder))
     if revoke:

@@ -160,7 +160,7 @@ class InputField:
 class LessonTexts(TypedDict, total=False):
     """What each lesson needs."""
 
-    title: Annotated[str, InputField("The title, a few words.")]
+    title: Annotated[str, InputField("A title of a few words.")]
     content: Annotated[str, InputField("The text of the lesson.")]
 
 
@@ -168,21 +168,21 @@ class LessonDetails(TypedDict, total=False):
     """What a lesson may have besides its texts. The type of a field is what is checked; a number is from 0 to 1."""
 
     outcome: Annotated[Result, InputField("Whether the lesson comes from a success or a failure.")]
-    description: Annotated[str, InputField("When it helps, in a sentence.")]
+    description: Annotated[str, InputField("When the lesson helps, in one sentence.")]
     query: Annotated[str, InputField("The task that it was learned from.")]
     tags: Annotated[Sequence[str], InputField("A tag. Repeatable.")]
     kind: Annotated[str, InputField("The kind of task.")]
     context: Annotated[Mapping[str, Any], InputField("Anything else, as a JSON object.", option=False)]
-    confidence: Annotated[float, InputField("The confidence before it has been used.", option=False)]
+    confidence: Annotated[float, InputField("The confidence in the lesson before it is used.", option=False)]
     nature: Annotated[
         Literal["fact", "strategy"],
-        InputField("fact: true of this project only; strategy (default): for a kind of task."),
+        InputField("fact (true only of this project) or strategy (default; for a kind of task)."),
     ]
     project: Annotated[str, InputField("For a fact: the project in which it is true.", option=False)]
     confirmed: Annotated[bool, InputField("For a fact: whether a passing attempt confirmed it.", option=False)]
-    layer: Annotated[Literal["", Layer], InputField("metacognitive: it is recalled for any task.")]
-    date: Annotated[Time, InputField("When it was true, such as 2026-01-31 (default: now).")]
-    expires: Annotated[Time, InputField("When it expires: 30d, 2026-12-31, never.")]
+    layer: Annotated[Literal["", Layer], InputField("With metacognitive, it is recalled for any task.")]
+    date: Annotated[Time, InputField("When the lesson was true, such as 2026-01-31 (default: now).")]
+    expires: Annotated[Time, InputField("When the lesson expires: 30d, 2026-12-31 or never.")]
 
 
 class LessonFields(LessonTexts, LessonDetails, total=False):
@@ -214,10 +214,10 @@ class Selection:
     offset: int = 0
     prefix: str = ""
     before: str | None = None
-    nature: Annotated[Nature | None, InputField("Lessons of this nature.")] = None
+    nature: Annotated[Nature | None, InputField("Only lessons of this nature.")] = None
     project: str | None = None
     keys: Sequence[str] | None = None
-    layer: Annotated[Layer | None, InputField("Lessons about an action, a plan, or a habit.")] = None
+    layer: Annotated[Layer | None, InputField("Only lessons of this layer: about an action, a plan or a habit.")] = None
     kind: Annotated[str | None, InputField("Only lessons for this kind of task.")] = None
     expired: bool | None = None
     order: Order = "newest"

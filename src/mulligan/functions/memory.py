@@ -1,4 +1,4 @@
-"""`memory`: the bank of an agent for a program that has a loop of its own."""
+"""`memory` opens the bank of an agent for a program with its own loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mulligan.recording.outages import tolerated
 
 
 class Memory:
-    """What `memory` returns: an asynchronous context manager. `bank` is the whole bank, while it is open."""
+    """An asynchronous context manager, as `memory` returns it. `bank` is the whole bank while it is open."""
 
     def __init__(self, agent_id: str, options: Mapping[str, Any]) -> None:
         self._agent_id, self._options = agent_id, options
@@ -40,8 +40,8 @@ class Memory:
         await tolerated(self._name, "a bank is not closed", bank.close, None)
 
     async def notes(self, task: str) -> Notes:
-        r"""What the bank knows that helps with the task; empty where it knows nothing near, and with a warning in the
-        log where it fails. Put it behind the task with a blank line: `f"{task}\n\n{notes}"`."""
+        r"""The bank's lessons for this task, as text for a prompt; empty if there are none, or if the bank fails (which
+        logs a warning). Append it to the task after a blank line: `f"{task}\n\n{notes}"`."""
         if not isinstance(task, str):
             raise InvalidInput(f"'notes' takes the task as a string, not {task!r}.")
         bank = self.bank
@@ -60,15 +60,16 @@ class Memory:
         """Learns from what an agent said and did.
 
         Args:
-            messages: as the API of OpenAI, Anthropic or Google takes them, or the objects of LangChain, pydantic-ai or
-                a provider's SDK.
-            task: what the task was. None: what the user asked first.
-            success: whether it was done. None: unknown; a model of the bank's judges.
-            why: what the judge said.
-            notes: those that the agent was given for it; they get the outcome. None: the newest of this memory.
+            messages: as the API of OpenAI, Anthropic or Google takes them, or objects of LangChain, pydantic-ai or a
+                provider's SDK.
+            task: the task. None: the user's first message.
+            success: whether the task was done. None: unknown, so the bank's model judges.
+            why: the judge's explanation.
+            notes: the notes that the agent was given; the outcome counts for their lessons. None: the newest notes of
+                this memory.
 
         Returns:
-            What was learned. Without a model only facts are drawn, by rules; `nothing_because` says if there were none.
+            What was learned. Without a model, only rules learn facts; `nothing_because` says why nothing was learned.
 
         Raises:
             InvalidInput: the messages cannot be read, or `why` is given without `success`.
@@ -82,12 +83,12 @@ class Memory:
         transcript = read_messages(messages)
         episode = transcript.episode(task=task, success=success, why=why)
         receipt = notes.receipt if notes is not None else self._newest.id if self._newest else ""
-        found = transcript.found()
+        facts = transcript.found()
         bank = self.bank
 
         async def learned() -> Learned:
-            if found or has_something_to_learn(bank, episode):
-                return await learn_from(bank, episode, receipt or None, found)
+            if facts or has_something_to_learn(bank, episode):
+                return await learn_from(bank, episode, receipt or None, facts)
             if receipt and success is not None:
                 await bank.outcome_of(receipt, success)
             return Learned(success=success, nothing_because="no model is named, and rules find nothing in it")
@@ -97,7 +98,7 @@ class Memory:
 
 
 def memory(agent_id: str = "", *, model: str | Model | None = None, **options: Any) -> Memory:
-    r"""The bank of an agent, for a program with a loop of its own.
+    r"""Open the bank of an agent, for a program with its own loop.
 
         async with mulligan.memory("billing") as memory:
             prompt = f"{task}\n\n{await memory.notes(task)}"
@@ -105,9 +106,9 @@ def memory(agent_id: str = "", *, model: str | Model | None = None, **options: A
 
     Args:
         agent_id: whose bank; "" is the unnamed agent.
-        model: judges and extracts. None: the one of [memory] or MULLIGAN_MODEL; without a model, only rules learn
+        model: judges and extracts. None: the model of [memory] or MULLIGAN_MODEL; without a model, only rules learn
             facts.
-        options: further ones of `mulligan.Bank.open`.
+        options: further options of `mulligan.Bank.open`.
     """
     unknown = [name for name in options if name not in signature(open_bank).parameters]
     if unknown:

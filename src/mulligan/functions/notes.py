@@ -1,4 +1,4 @@
-"""The text that a function is given for its next try."""
+"""The notes that a function gets for its next try."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mulligan.core.records import Episode, Finding, Lesson, Past, Recall
 from mulligan.text.formatting import past_text
 
 if TYPE_CHECKING:
-    # A type checker sees a type of its own, so that it can tell the parameter for the notes from one for any text.
+    # Type checkers see a separate type, so that they can tell the parameter for the notes from a parameter for text.
     class _Text:
         def __add__(self, other: str, /) -> str: ...
         def __radd__(self, other: str, /) -> str: ...
@@ -25,10 +25,10 @@ class Notes(_Text):
     `str` is needed.
 
     Attributes:
-        trial: the number of the try that it is for, from 1.
+        trial: the number of the try that the notes are for, from 1.
         evidence: the checks that failed so far, those of the newest try first.
-        lessons: those from the bank.
-        receipt: the id of their recall; "" if there was none.
+        lessons: the lessons from the bank.
+        receipt: the id of their recall; "" if nothing was recalled.
     """
 
     trial: int
@@ -46,7 +46,7 @@ class Notes(_Text):
 
 
 def notes_of(episode: Episode, past: Past) -> Notes:
-    """The notes for the next try of the episode, of what its strategy shows of the past."""
+    """The notes for the next try of the episode, from the part of the past that its strategy shows."""
     recalled = past.recall.formatted_prompt if past.recall else ""
     text = "\n\n".join(part for part in (recalled.strip(), past_text(past)) if part)
     return Notes(text, len(episode.trials) + 1, past.evidence, past.recall)

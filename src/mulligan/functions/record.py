@@ -20,86 +20,89 @@ from mulligan.recording.outages import UnharmedJournal, tolerated, warn_once
 T = TypeVar("T")
 log = logging.getLogger("mulligan")
 
-NEWEST = 5
-"""Records of a key among which one that was cut off is looked for."""
+RESUMABLE_AMONG = 5
+"""How many of the newest records of a key are searched for a call that was cut off."""
 UNRECORDED = "a call is not recorded, but continues (record='required' raises this error instead)"
 
 
 class CallRecord:
-    """What is kept of one call: in a store while that works, and in this process in any case.
+    """The record of one call, always in this process, and in a store as long as the store works.
 
     Attributes:
-        episode: as far as it has come; None before it began.
+        episode: the episode so far; None before it begins.
 
     Args:
-        name: of the store, in warnings.
-        store: opens it; None: nothing is kept outside of this process.
-        required: raise what the store raises.
+        name: names the store in warnings.
+        store: opens the store. None: the call is not stored.
+        required: raise the errors of the store.
     """
 
     def __init__(self, name: str, store: Callable[[], Store] | None, *, required: bool) -> None:
         self._name, self._open, self._required = name, store, required
         self._entry: Entry | None = None
-        self._held: AbstractAsyncContextManager[Entry] | None = None
+        self._lease: AbstractAsyncContextManager[Entry] | None = None
         self.episode: Episode | None = None
 
-    async def begin(self, key: str | None, begun: Callable[[str], Episode], resumes: Callable[[Episode], bool]) -> None:
-        """Begins an episode, or continues one of this key for which `resumes` holds.
+    async def begin(
+        self, key: str | None, new_episode: Callable[[str], Episode], can_resume: Callable[[Episode], bool]
+    ) -> None:
+        """Begins an episode, or continues one with this key for which `can_resume` is true.
 
-        begun: makes the episode of a run.
+        new_episode: makes an episode of a run.
         """
         run = f"f{key or secrets.token_hex(6)}"
         if self._open is not None:
             try:
-                await self._tolerated(lambda: self._take(run, key, begun, resumes))
+                await self._tolerated(lambda: self._take(run, key, new_episode, can_resume))
             except StoreError as error:
                 raise StoreError(f"{error} Without record='required', the call would continue unrecorded.") from error
-        self.episode = begun(run) if self._entry is None else self._entry.episode
+        self.episode = new_episode(run) if self._entry is None else self._entry.episode
 
     async def _take(
-        self, run: str, key: str | None, begun: Callable[[str], Episode], resumes: Callable[[Episode], bool]
+        self, run: str, key: str | None, new_episode: Callable[[str], Episode], can_resume: Callable[[Episode], bool]
     ) -> None:
         assert self._open is not None
         store = kept_both_ways(self._open())
         ledger = Ledger(store)
-        for candidate in await store.list(run=run, limit=NEWEST) if key else ():
-            if resumes(candidate):
+        for candidate in await store.list(run=run, limit=RESUMABLE_AMONG) if key else ():
+            if can_resume(candidate):
                 try:
                     entry = await self._hold(ledger, candidate.id)
-                except LeaseLost:  # an equal call is at it
+                except LeaseLost:  # an equal call is running it
                     continue
-                if resumes(entry.episode):
+                if can_resume(entry.episode):
                     await entry.resume()
                     self._entry = entry
                     return
-                await self.close()  # an equal call has ended it since
-        episode = begun(run)
+                await self.close()  # an equal call has finished it in the meantime
+        episode = new_episode(run)
         await ledger.begin(episode)
         self._entry = await self._hold(ledger, episode.id)
 
     async def _hold(self, ledger: Ledger, id: str) -> Entry:
-        held = ledger.hold(id, cancels=False)  # a lease that is lost ends the record, not the function
-        entry = await held.__aenter__()
-        self._held = held
+        lease = ledger.hold(id, cancels=False)  # losing the lease ends the record, not the function
+        entry = await lease.__aenter__()
+        self._lease = lease
         return entry
 
     async def append(self, event: Event) -> Episode:
-        """The episode after the event."""
+        """Records the event, and returns the episode after it."""
         assert self.episode is not None
-        after = None
+        episode = None
         if (entry := self._entry) is not None:
-            ends = isinstance(event, Stopped) or (isinstance(event, Evaluated) and bool(event.feedback.passed))
-            after = await self._tolerated(lambda: entry.append(event, later=ends))  # nothing is done before the end
-        self.episode = after or advance(self.episode, with_quality(event, self.episode))
+            # After these events nothing happens but the end, so they can be written together with it.
+            ending = isinstance(event, Stopped) or (isinstance(event, Evaluated) and bool(event.feedback.passed))
+            episode = await self._tolerated(lambda: entry.append(event, later=ending))
+        self.episode = episode or advance(self.episode, with_quality(event, self.episode))
         return self.episode
 
     async def close(self, error: BaseException | None = None) -> None:
-        """Lets the episode go. error: what ended the call."""
-        held, self._held = self._held, None
-        if held is None:
+        """Releases the episode. error: the error that ended the call."""
+        lease, self._lease = self._lease, None
+        if lease is None:
             return
         try:
-            await held.__aexit__(type(error) if error else None, error, error and error.__traceback__)
+            await lease.__aexit__(type(error) if error else None, error, error and error.__traceback__)
         except Exception as raised:
             if self._required and error is None:
                 raise
@@ -108,22 +111,22 @@ class CallRecord:
             log.debug("the lease of a call was not released", exc_info=True)
 
     async def _tolerated(self, work: Callable[[], Awaitable[T]]) -> T | None:
-        """The result of what needs the store; None where the store fails, which ends the record."""
+        """The result of work that uses the store. If the store fails, the result is None and recording ends."""
         if self._required:
             return await work()
-        done = list[T]()
+        results = list[T]()
 
-        async def kept() -> None:
-            done.append(await work())
+        async def run() -> None:
+            results.append(await work())
 
-        await tolerated(self._name, UNRECORDED, kept, None)
-        if not done:
+        await tolerated(self._name, UNRECORDED, run, None)
+        if not results:
             self._entry = None
-        return done[0] if done else None
+        return results[0] if results else None
 
     @property
     def journal(self) -> Journal:
-        """The journal of what judges and reflectors ask models."""
+        """The journal for the model calls of judges and reflectors."""
         return NoJournal() if self._entry is None else UnharmedJournal(StoredJournal(self._entry), self._lose)
 
     def _lose(self, error: Exception) -> None:

@@ -1,7 +1,8 @@
-"""Results of functions as text and back, so that a try that a killed process made need not be made again."""
+"""Writes results of functions as text and reads them back, so that a try of a killed process is not repeated."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import is_dataclass
@@ -15,51 +16,45 @@ from mulligan.core.records import Artifact, Attempt
 KIND = "value"
 _TEXT, _JSON, _NONE = "text", "json", ""
 UNREADABLE = object()
-"""In place of a result that has no JSON form."""
+"""Stands for a result that cannot be read back."""
 
 
 def attempt_of(value: Any, declared: Any = None) -> Attempt:
-    """The result as an attempt: its text, and how it is read back.
+    """The attempt that records a result: its text, and how to read it back.
 
-    declared: the function's own return type, if it names one that says more than the value.
+    declared: the return type that the function declares (see `declared_type`).
     """
     text, how = _written(value, declared)
     return Attempt(text, artifacts=(Artifact(KIND, how),))
 
 
 def value_of(attempt: Attempt, declared: Any = None) -> Any:
-    """The result that an attempt was made from; `UNREADABLE` where it cannot be read back."""
-    how = next((one.ref for one in attempt.artifacts if one.kind == KIND), _NONE)
+    """Reads a result back from its attempt; `UNREADABLE` if that is impossible."""
+    how = next((artifact.ref for artifact in attempt.artifacts if artifact.kind == KIND), _NONE)
     if how == _TEXT:
         return attempt.output
     if how == _NONE:
         return UNREADABLE
     try:
         if how == _JSON and declared is None:
-            return parsed(attempt.output)
-        adapter = _adapter(declared if how == _JSON else _named(how))
+            return json.loads(attempt.output)
+        adapter = _adapter(declared if how == _JSON else _class_named(how))
         return adapter.validate_json(attempt.output)
     except (AttributeError, ValueError, TypeError):
         return UNREADABLE
 
 
 def declared_type(function: Callable[..., Any]) -> Any:
-    """The return type that a function names; None where it names none, or one that says nothing about the value."""
+    """The return type that a function declares; None if it declares none, or one that does not help to read a value."""
     try:
-        found = get_type_hints(function).get("return")
+        declared = get_type_hints(function).get("return")
     except Exception:  # a name that only a type checker imports
         return None
-    return None if found in (Any, object, type(None), str) else found
-
-
-def parsed(text: str) -> Any:
-    import json
-
-    return json.loads(text)
+    return None if declared in (Any, object, type(None), str) else declared
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON that is the same in every process. Raises `InvalidInput` where it has no such form."""
+    """The value as JSON, the same in every process. Raises `InvalidInput` if it has no such form."""
     try:
         json_text(value)
         return value
@@ -75,12 +70,12 @@ def plain(value: Any) -> Any:
             raise
     try:
         return [_name(value.__class__), _adapter(type(value)).dump_python(value, mode="json")]
-    except Exception as error:  # what a field of it raises is its own
+    except Exception as error:  # a field may raise any error
         raise InvalidInput(f"{type(value).__name__} has no JSON form: {error}") from error
 
 
 def _written(value: Any, declared: Any) -> tuple[str, str]:
-    """The text of the value, and how it is read back; that is "" for one that cannot be."""
+    """The text of the value, and how to read it back: `_TEXT`, `_JSON`, the name of its class, or `_NONE`."""
     if type(value) is str:
         return value, _TEXT
     try:
@@ -90,12 +85,12 @@ def _written(value: Any, declared: Any) -> tuple[str, str]:
         return json_text(value), _JSON
     except InvalidInput:
         pass
-    except Exception:  # a value that is not of the declared type
+    except Exception:  # the value is not of the declared type
         return str(value), _NONE
     if _has_json_form(value):
         try:
             name = _name(value.__class__)
-            if _named(name) is type(value):
+            if _class_named(name) is type(value):
                 return _adapter(type(value)).dump_json(value).decode(), name
         except Exception:
             return str(value), _NONE
@@ -103,15 +98,15 @@ def _written(value: Any, declared: Any) -> tuple[str, str]:
 
 
 def _has_json_form(value: Any) -> bool:
-    pydantic = sys.modules.get("pydantic")  # a value of pydantic's has imported it
-    model = pydantic is not None and isinstance(value, pydantic.BaseModel)
-    return not isinstance(value, type) and (model or is_dataclass(value))
+    pydantic = sys.modules.get("pydantic")  # whoever made a model has imported it
+    is_model = pydantic is not None and isinstance(value, pydantic.BaseModel)
+    return not isinstance(value, type) and (is_model or is_dataclass(value))
 
 
 def _adapter(of: Any) -> Any:
     try:
         return _cached_adapter(of)
-    except TypeError:  # a type that is not hashable, such as one with a default that is a list
+    except TypeError:  # the type is not hashable, such as an Annotated with a list
         return _cached_adapter.__wrapped__(of)
 
 
@@ -126,13 +121,13 @@ def _name(cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
-def _named(name: str) -> Any:
-    """The class of this name in a module that the program has imported: a record makes it import nothing.
+def _class_named(name: str) -> Any:
+    """The class of this name, if the program has imported its module. Reading a record never imports a module.
 
-    Raises `AttributeError`.
+    Raises `AttributeError` if there is no such class.
     """
     module, _, path = name.partition(":")
-    found: Any = sys.modules.get(module)
+    value: Any = sys.modules.get(module)
     for part in path.split("."):
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value

@@ -37,9 +37,9 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode
 from mulligan.evaluators._judging import returned
 from mulligan.functions.calls import Call, Result
-from mulligan.functions.manner import Manner, RetryOptions
 from mulligan.functions.notes import Notes
 from mulligan.functions.results import declared_type
+from mulligan.functions.settings import RetryOptions, RetrySettings
 from mulligan.recording.bridge import finish, is_asynchronous
 
 P = ParamSpec("P")
@@ -49,12 +49,12 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 TASKS = ("task", "prompt", "question", "query", "message", "input", "text")
-"""Names of an argument that is taken for the task, if `retry` is told none."""
+"""Names of the parameter that is taken for the task if the option `task` is not given."""
 STREAMS = "it yields its result piece by piece, and a caller cannot unsee the output of a failed try"
 
 
-class _Newest:
-    """The records of the newest calls of a function."""
+class _NewestEpisodes:
+    """The episodes of a function's newest calls: in this task or thread, and in any."""
 
     def __init__(self) -> None:
         self.here: ContextVar[Episode | None] = ContextVar("mulligan_newest_episode", default=None)
@@ -62,31 +62,30 @@ class _Newest:
 
 
 class Retrying(Generic[P, R]):
-    """A function that is tried again with what failed. Called as the function is, without its notes."""
+    """A function that is tried again with what failed. It is called like the function, without the notes."""
 
-    def __init__(self, function: Callable[..., Any], manner: Manner) -> None:
+    def __init__(self, function: Callable[..., Any], settings: RetrySettings) -> None:
         functools.update_wrapper(self, function, updated=())
-        self._function, self._manner = function, manner
+        self._function, self._settings = function, settings
         self._bound: tuple[Any, ...] = ()
-        self._newest = _Newest()
-        self.__signature__ = manner.asked
+        self._newest = _NewestEpisodes()
+        self.__signature__ = settings.call_signature
 
     @property
     def episode(self) -> Episode | None:
-        """The record of the newest call that ended in this task or thread, or in any where none did; None before the
-        first."""
+        """The record of the newest call that ended in this task or thread, or else anywhere; None before the first."""
         return self._newest.here.get() or self._newest.anywhere
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The function's result, of the try that passed. See `retry` for what is returned or raised if none did."""
+        """The function's result of the try that passed. See `retry` for what happens if no try passes."""
         return self.run(*args, **kwargs).value
 
     def run(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
-        """As a call, with the whole record beside the value."""
+        """Like a call, but returns the episode together with the value."""
         return finish(self._run(args, kwargs))
 
     async def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result[Any]:
-        call = Call(self._manner, self._function, (*self._bound, *args), kwargs)
+        call = Call(self._settings, self._function, (*self._bound, *args), kwargs)
         try:
             return await call.run()
         finally:
@@ -108,17 +107,17 @@ class Retrying(Generic[P, R]):
         return method
 
     def __reduce__(self) -> Any:
-        """By name, as functions are pickled and copied."""
+        """Pickles and copies by name, as for functions."""
         return (getattr, (self._bound[0], self._function.__name__)) if self._bound else self._function.__qualname__
 
 
 class AsyncRetrying(Retrying[P, R]):
     """`Retrying` for an asynchronous function."""
 
-    _is_coroutine = getattr(asyncio.coroutines, "_is_coroutine", None)  # what asyncio.iscoroutinefunction looks at
+    _is_coroutine = getattr(asyncio.coroutines, "_is_coroutine", None)  # asyncio.iscoroutinefunction looks at it
 
-    def __init__(self, function: Callable[..., Any], manner: Manner) -> None:
-        super().__init__(function, manner)
+    def __init__(self, function: Callable[..., Any], settings: RetrySettings) -> None:
+        super().__init__(function, settings)
         if sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
 
@@ -139,10 +138,10 @@ class AsyncRetrying(Retrying[P, R]):
 
 
 class Retry(Protocol):
-    """What `retry` returns: a decorator. The function loses the parameter for the notes, if it is among its first
-    three and is annotated as `Notes`."""
+    """The decorator that `retry` returns. It removes the parameter for the notes from the function's type, if it is one
+    of the first three and annotated as `Notes`."""
 
-    # Those where the notes come last are first: a parameter of any type, as object, takes notes, too.
+    # The overloads where the notes come last are first: a parameter of type object would match `Notes` as well.
     @overload
     def __call__(
         self, function: Callable[Concatenate[A, B, Notes, P], Coroutine[Any, Any, R]], /
@@ -166,7 +165,7 @@ class Retry(Protocol):
 
 
 class _Retry(Protocol[Q]):
-    """What a type checker sees of `retry`."""
+    """The type of `retry` for type checkers."""
 
     @overload
     def __call__(self, function: Callable[..., Coroutine[Any, Any, R]], /) -> AsyncRetrying[..., R]: ...
@@ -176,12 +175,12 @@ class _Retry(Protocol[Q]):
     def __call__(self, *args: Q.args, **options: Q.kwargs) -> Retry: ...
 
 
-def _taking(record: Callable[Q, RetryOptions]) -> Callable[[Callable[..., Any]], _Retry[Q]]:
+def _with_options_of(record: Callable[Q, RetryOptions]) -> Callable[[Callable[..., Any]], _Retry[Q]]:
     return cast(Any, taken_by(record))
 
 
-@_taking(RetryOptions)
-def retry(function: Callable[..., Any] | None = None, /, **named: Any) -> Any:
+@_with_options_of(RetryOptions)
+def retry(function: Callable[..., Any] | None = None, /, **given_options: Any) -> Any:
     """Decorator: call the function again, with what failed, until the judge accepts the result.
 
     A retry repeats the function's side effects; `before_retry` can undo them. No model is needed. Without
@@ -195,7 +194,7 @@ def retry(function: Callable[..., Any] | None = None, /, **named: Any) -> Any:
         InvalidInput: when the function is decorated, if the options cannot work.
     """
 
-    options: RetryOptions = RetryOptions.from_call("retry", (), named)
+    options: RetryOptions = RetryOptions.from_call("retry", (), given_options)
     failures: Any = options.failures
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -206,28 +205,28 @@ def retry(function: Callable[..., Any] | None = None, /, **named: Any) -> Any:
         inner = inspect.unwrap(function)
         signature = _signature(function, name)
         optional = options.judge is None
-        noted, into = _where_notes_go(name, signature, _annotations(inner), options.notes, optional=optional)
-        names = [one for one in signature.parameters if one != noted]
-        manner = Manner(
-            name,
-            signature,
-            noted,
-            into,
-            options.task or next((one for one in TASKS if one in names), None),
+        notes, appended_to = _where_notes_go(name, signature, _annotations(inner), options.notes, optional=optional)
+        names = [parameter for parameter in signature.parameters if parameter != notes]
+        settings = RetrySettings(
+            name=name,
+            signature=signature,
+            notes=notes,
+            appended_to=appended_to,
+            task=options.task or next((task for task in TASKS if task in names), None),
             returns=declared_type(inner),
             judge=returned if options.judge is None else options.judge,
             failures=tuple(failures) if isinstance(failures, (list, tuple, set, frozenset)) else failures,  # pyright: ignore[reportUnknownArgumentType]
             options=options,
         )
-        manner.check()
-        kind = cast(Any, AsyncRetrying if is_asynchronous(inner) else Retrying)
-        return kind(function, manner)
+        settings.check()
+        retrying = cast(Any, AsyncRetrying if is_asynchronous(inner) else Retrying)
+        return retrying(function, settings)
 
     return decorate if function is None else decorate(function)
 
 
 def _checked_name(function: Any) -> str:
-    """The function's name. Raises `InvalidInput` for what cannot be retried."""
+    """The function's name. Raises `InvalidInput` if it cannot be retried."""
     if not callable(function):
         raise InvalidInput(f"mulligan.retry decorates a function, not a {type(function).__name__}.")
     name = getattr(function, "__qualname__", type(function).__name__)
@@ -254,13 +253,15 @@ def _annotations(function: Callable[..., Any]) -> Mapping[str, Any]:
 def _where_notes_go(
     name: str, signature: inspect.Signature, annotations: Mapping[str, Any], notes: str | None, *, optional: bool
 ) -> tuple[str | None, str | None]:
-    """The parameter that gets the notes, and the one whose text they are appended to: one of them at most.
+    """The parameter that gets the notes, and the one to whose text they are appended; at least one is None.
 
-    optional: it need not have one.
+    optional: the function may have neither.
     """
     parameters = signature.parameters
-    if annotated := [one for one, of in annotations.items() if one in parameters and _is_notes(of)]:
-        return annotated[0], None
+    if annotated_parameters := [
+        parameter for parameter, annotation in annotations.items() if parameter in parameters and _is_notes(annotation)
+    ]:
+        return annotated_parameters[0], None
     if notes is None:
         return None, None
     if notes == "notes" and notes in parameters:
@@ -276,9 +277,9 @@ def _where_notes_go(
 
 
 def _is_notes(annotation: Any) -> bool:
-    """Whether the annotation is `Notes`, also if it may be None or has something beside it."""
-    if isinstance(annotation, str):  # of names that only a type checker imports
+    """Whether the annotation is `Notes`, `Notes | None` or an `Annotated` of `Notes`."""
+    if isinstance(annotation, str):  # if it could not be evaluated
         return bool(re.fullmatch(r"(mulligan\.)?Notes(\s*\|\s*None)?", annotation))
     if get_origin(annotation) in (Union, UnionType, Annotated):
-        return any(one is Notes for one in get_args(annotation))
+        return any(argument is Notes for argument in get_args(annotation))
     return annotation is Notes

@@ -1,4 +1,4 @@
-"""The stores and banks that calls share while the program runs, and objects for callers of both kinds."""
+"""Stores and banks that calls share while the program runs, and objects for synchronous and asynchronous callers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from mulligan.store import file_of, open_store
 
 T = TypeVar("T")
 
-PATIENCE = 5.0
-"""Seconds that a call waits for a lock held by another process, before it continues without a record."""
+LOCK_SECONDS = 5.0
+"""How long a call waits for a lock held by another process before it continues without a record."""
 
 _shared: dict[tuple[str, ...], Any] = {}
 _sharing = threading.Lock()
 
 
 def shared_store(address: str | Path) -> Store:
-    """The store at this address, which stays open while the program runs."""
+    """The store at this address; it stays open while the program runs."""
     with _sharing:
         name, file = ("store", str(address)), file_of(address)
-        return _shared.get(name) or _opened(name, open_store(address) if file is None else _patient(file))
+        return _shared.get(name) or _share(name, open_store(address) if file is None else _open_file(file))
 
 
 def shared_bank(agent_id: str, config: Config) -> Bank:
@@ -36,45 +36,45 @@ def shared_bank(agent_id: str, config: Config) -> Bank:
     store = shared_store(config.store)
     with _sharing:
         name = ("bank", str(config.store), agent_id)
-        return _shared.get(name) or _opened(name, open_bank(agent_id, store=store.memory, config=config))
+        return _shared.get(name) or _share(name, open_bank(agent_id, store=store.memory, config=config))
 
 
-def _patient(file: Path) -> Store:
+def _open_file(file: Path) -> Store:
     from mulligan.store.sqlite import SqliteStore
 
-    return SqliteStore(file, busy_seconds=PATIENCE)
+    return SqliteStore(file, busy_seconds=LOCK_SECONDS)
 
 
-def _opened(name: tuple[str, ...], what: T) -> T:
-    _shared[name] = what
-    return what
+def _share(name: tuple[str, ...], resource: T) -> T:
+    _shared[name] = resource
+    return resource
 
 
 @atexit.register
 def close_shared() -> None:
     """Closes the stores and banks that calls share. The next call opens them again."""
     with _sharing:
-        opened = sorted(_shared.items())  # banks before the stores that they are in
+        resources = sorted(_shared.items())  # banks before the stores that they are in
         _shared.clear()
-    for (kind, *_), what in opened:
-        with suppress(Exception):  # the program ends, and what is kept was kept
-            (portal if kind == "bank" else keeper).run(what.close())
-    for one in (portal, keeper):
-        one.close()
+    for (kind, *_), resource in resources:
+        with suppress(Exception):  # the program is ending, and everything written is safe
+            (portal if kind == "bank" else keeper).run(resource.close())
+    portal.close()
+    keeper.close()
 
 
 class Placed:
-    """An object for callers of both kinds: each of its coroutine methods runs on the portal where it has to."""
+    """Wraps an object for synchronous and asynchronous callers: its coroutine methods run on the portal if needed."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if not inspect.iscoroutinefunction(found):
-            return found
+        value = getattr(self._inner, name)
+        if not inspect.iscoroutinefunction(value):
+            return value
 
-        async def call(*given: Any, **named: Any) -> Any:
-            return await settled(found(*given, **named))
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await settled(value(*args, **kwargs))
 
         return call

@@ -1,4 +1,4 @@
-"""Values that can be read only once: arguments that the first try used up, and results that the judge would use up."""
+"""Values that can be read only once: the first try may use up an argument, and the judge may use up a result."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any, cast
 
 from mulligan.recording.outages import warn_once
 
-FEW = 20
-"""Items of a list, a tuple or a dict that are looked at."""
+SEARCHED_ITEMS = 20
+"""Only lists, tuples and dicts with at most this many items are searched."""
 _LAZY = (GeneratorType, map, filter, zip, enumerate, reversed)
-"""Iterators of the language that have no use but to be read, besides those of `itertools`."""
+"""Iterators that `itertools.tee` can replace, besides those of `itertools`: they have no other methods."""
 
 
 class Inputs:
     """The arguments of a call that can be read only once."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self._once = {name: (one, _place(one)) for name, one in _parts(arguments) if _is_read_once(one)}
+        self._values = {name: (value, _position(value)) for name, value in _parts(arguments) if _is_read_once(value)}
 
     def warn(self, function: str) -> None:
-        """Names, once for each function, the arguments that a try has read."""
-        for name, (value, before) in self._once.items():
-            now = _place(value)
-            if now is None or now != before:
+        """Warns of the arguments that a try has read, once for each function."""
+        for name, (value, first_position) in self._values.items():
+            position = _position(value)
+            if position is None or position != first_position:
                 warn_once(
                     f"{function} {name}",
                     f"{function}: the first try used up the argument {name} ({_kind(value)})",
@@ -37,29 +37,32 @@ class Inputs:
 
 
 def twice(value: Any) -> tuple[Any, Any]:
-    """The value for the caller and for the judge, each of which may read it. Raises `TypeError`, which says what it is,
-    for one that can be read only once and cannot be copied."""
+    """The value for the caller and for the judge, so that both can read it.
+
+    Raises `TypeError`, whose text names the kind of value, if it can be read only once and cannot be copied.
+    """
     if _is_lazy(value):
         one, other = itertools.tee(value)
         return (item for item in one), (item for item in other)
-    made: Any = value.__class__
-    if made in (list, tuple, dict) and any(_is_read_once(item) for _, item in _parts({"": value})):
-        pairs = [twice(item) for item in (value.values() if made is dict else value)]
-        for_caller, for_judge = ([pair[n] for pair in pairs] for n in (0, 1))
-        if made is dict:
+    kind: Any = value.__class__
+    if kind in (list, tuple, dict) and any(_is_read_once(item) for _, item in _parts({"": value})):
+        pairs = [twice(item) for item in (value.values() if kind is dict else value)]
+        for_caller = [pair[0] for pair in pairs]
+        for_judge = [pair[1] for pair in pairs]
+        if kind is dict:
             return dict(zip(value, for_caller, strict=True)), dict(zip(value, for_judge, strict=True))
-        return (for_caller, for_judge) if made is list else (tuple(for_caller), tuple(for_judge))
-    if _is_read_once(value) and not _can_go_back(value):
+        return (for_caller, for_judge) if kind is list else (tuple(for_caller), tuple(for_judge))
+    if _is_read_once(value) and not _can_seek(value):
         raise TypeError(_kind(value))
     return value, value
 
 
-def going_back(value: Any) -> Callable[[], object]:
-    """What puts a file back to where it stands now; nothing for another value."""
+def position_restorer(value: Any) -> Callable[[], object]:
+    """A function that puts a file back to its present position; for other values it does nothing."""
     file = _file(value)
-    if file is not None and _can_go_back(file):
-        place = file.tell()
-        return lambda: None if file.closed else file.seek(place)
+    if file is not None and _can_seek(file):
+        position = file.tell()
+        return lambda: None if file.closed else file.seek(position)
     return lambda: None
 
 
@@ -67,7 +70,7 @@ def _parts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Each argument and the items of short containers, by name."""
     for name, value in arguments.items():
         yield repr(name), value
-        if isinstance(value, (list, tuple, dict)) and len(cast("list[Any]", value)) <= FEW:
+        if isinstance(value, (list, tuple, dict)) and len(cast("list[Any]", value)) <= SEARCHED_ITEMS:
             items = (
                 cast("dict[Any, Any]", value).items()
                 if isinstance(value, dict)
@@ -92,25 +95,25 @@ def _is_read_once(value: Any) -> bool:
 
 
 def _file(value: Any) -> io.IOBase | None:
-    """The open file that the value is, or reads from: `NamedTemporaryFile`, `os.popen`, uploads and codecs wrap one."""
+    """The open file that the value is or wraps, as `NamedTemporaryFile`, `os.popen`, uploads and codecs do."""
     if isinstance(value, io.IOBase):
         return value
-    held = getattr(value, "__dict__", None)
-    if not isinstance(held, dict) or not hasattr(value, "read"):
+    attributes = getattr(value, "__dict__", None)
+    if not isinstance(attributes, dict) or not hasattr(value, "read"):
         return None
-    inner = (cast("dict[str, Any]", held).get(name) for name in ("file", "_stream", "stream"))
-    return next((one for one in inner if isinstance(one, io.IOBase)), None)
+    wrapped = (cast("dict[str, Any]", attributes).get(name) for name in ("file", "_stream", "stream"))
+    return next((file for file in wrapped if isinstance(file, io.IOBase)), None)
 
 
-def _can_go_back(value: Any) -> bool:
+def _can_seek(value: Any) -> bool:
     try:
         return (file := _file(value)) is not None and file.seekable()
     except Exception:
         return False
 
 
-def _place(value: Any) -> Any:
-    """How far the value has been read; None where it does not say."""
+def _position(value: Any) -> Any:
+    """How far the value has been read; None if that is unknown."""
     try:
         if inspect.isgenerator(value):
             return None if inspect.getgeneratorstate(value) != inspect.GEN_CREATED else 0

@@ -1,4 +1,4 @@
-"""`LearningSpanProcessor`: learns from the runs of agents in this process, as OpenTelemetry records them."""
+"""`LearningSpanProcessor` learns from the runs of agents in this process that OpenTelemetry records."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from mulligan.evaluators._judging import FunctionJudge, JudgeFunction
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
 else:
-    SpanProcessor = object  # the SDK asks for no class, and it need not be installed here
+    SpanProcessor = object  # the SDK accepts any class, and need not be installed
 
 _log = logging.getLogger("mulligan.tracing")
 _learning: ContextVar[bool] = ContextVar("mulligan_learning", default=False)
-"""Whether what runs here is learning itself: the spans of its own calls of models teach nothing."""
+"""Whether this context is learning: the spans of its own model calls are ignored."""
 
 
 class LearningSpanProcessor(SpanProcessor):
@@ -78,31 +78,33 @@ class LearningSpanProcessor(SpanProcessor):
             judge = FunctionJudge(judge, "a trace")
         options: dict[str, Any] = {"model": model, "judge": judge, "judge_model": judge_model}
         self._make: Callable[[], TraceLearner] = lambda: TraceLearner(agent_id, **options)
-        self._make()  # so that what cannot work is said here
-        self._told: Callable[[TraceRun], None] = learned or (lambda _: None)
-        self._most_traces, self._most_spans, self._most_ended = traces, spans, queue
+        self._make()  # raises errors of the options now
+        self._on_learned: Callable[[TraceRun], None] = learned or (lambda _: None)
+        self._max_traces = traces
+        self._max_spans = spans
+        self._max_ended = queue
         self._closed = False
-        self._begin()
-        forked = WeakMethod(self._begin)
-        os.register_at_fork(after_in_child=lambda: begin() if (begin := forked()) else None)
+        self._reset()
+        reset = WeakMethod(self._reset)
+        os.register_at_fork(after_in_child=lambda: method() if (method := reset()) else None)
 
-    def _begin(self) -> None:
-        """Holds nothing. A process that was forked begins anew: threads and locks are not taken along."""
-        self._held: OrderedDict[int, list[Any]] = OrderedDict()
-        self._ended: Queue[list[Any] | None] = Queue(self._most_ended)
+    def _reset(self) -> None:
+        """Starts empty. A forked process calls this again: it inherits neither the thread nor usable locks."""
+        self._open: OrderedDict[int, list[Any]] = OrderedDict()  # the spans of traces that have not ended, by trace
+        self._ended: Queue[list[Any] | None] = Queue(self._max_ended)
         self._lock = threading.RLock()
         self._idle = threading.Condition(self._lock)
-        self._left = 0
+        self._pending = 0  # ended traces that are not learned from yet
         self._thread: threading.Thread | None = None
         self.dropped = self.failed = 0
 
-    # --- what OpenTelemetry calls -----------------------------------------------------------------------------------
+    # --- called by OpenTelemetry ------------------------------------------------------------------------------------
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
         """Does nothing: a span is read when it ends."""
 
     def _on_ending(self, span: Any) -> None:
-        """Nothing. The SDK calls it of each processor before a span ends."""
+        """Does nothing. The SDK calls it before a span ends."""
 
     def on_end(self, span: Any) -> None:
         """Holds the span. When the first span of a trace in this process ends, passes on all spans of the trace."""
@@ -110,27 +112,27 @@ class LearningSpanProcessor(SpanProcessor):
             return
         try:
             self._hold(span)
-        except Exception:  # an agent is not disturbed by what looks on
+        except Exception:  # observing an agent must not disturb it
             _log.exception("a span could not be kept")
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Waits until all finished traces are learned from. Returns False if the time is too short."""
         end = time.monotonic() + timeout_millis / 1000
         with self._idle:
-            return self._idle.wait_for(lambda: not self._left, timeout=max(end - time.monotonic(), 0.0))
+            return self._idle.wait_for(lambda: not self._pending, timeout=max(end - time.monotonic(), 0.0))
 
     def shutdown(self) -> None:
         """Learns from the finished traces, for at most 30 seconds, and stops the thread."""
         if self._closed:
             return
         self._closed = True
-        done = self.force_flush()
+        all_learned = self.force_flush()
         with self._lock:
-            self._drop(sum(map(len, self._held.values())), "their traces were not finished")
-            self._held.clear()
+            self._drop(sum(map(len, self._open.values())), "their traces were not finished")
+            self._open.clear()
             thread, self._thread = self._thread, None
         if thread is not None:
-            while not done:  # nothing more is to be done
+            while not all_learned:  # so that the thread finds nothing more to do
                 try:
                     self._drop(len(self._ended.get_nowait() or ()), "the time for shutting down was over")
                 except Empty:
@@ -143,20 +145,20 @@ class LearningSpanProcessor(SpanProcessor):
     def _hold(self, span: Any) -> None:
         trace, parent = span.context.trace_id, span.parent
         with self._lock:
-            held = self._held.setdefault(trace, [])
-            if len(held) < self._most_spans:
-                held.append(span)
+            spans = self._open.setdefault(trace, [])
+            if len(spans) < self._max_spans:
+                spans.append(span)
             else:
-                self._drop(1, f"their traces had more than {self._most_spans:,}")
-            if parent is None or parent.is_remote:
-                whole, rest = _parted(self._held.pop(trace), span.context.span_id)
-                if rest:  # of another span that came from elsewhere in the same trace
-                    self._held[trace] = rest
-                if any(map(_is_of_agents, whole)):
-                    self._hand_over(whole)
-            elif len(self._held) > self._most_traces:
-                _, oldest = self._held.popitem(last=False)
-                self._drop(len(oldest), f"more than {self._most_traces:,} traces had not ended")
+                self._drop(1, f"their traces had more than {self._max_spans:,}")
+            if parent is None or parent.is_remote:  # the first span of the trace in this process
+                ended, others = _split(self._open.pop(trace), span.context.span_id)
+                if others:  # another process has called this one more than once in this trace
+                    self._open[trace] = others
+                if any(map(_concerns_agents, ended)):
+                    self._hand_over(ended)
+            elif len(self._open) > self._max_traces:
+                _, oldest = self._open.popitem(last=False)
+                self._drop(len(oldest), f"more than {self._max_traces:,} traces had not ended")
 
     def _hand_over(self, spans: list[Any]) -> None:
         try:
@@ -164,7 +166,7 @@ class LearningSpanProcessor(SpanProcessor):
         except Full:
             self._drop(len(spans), f"more than {self._ended.maxsize:,} traces waited")
             return
-        self._left += 1
+        self._pending += 1
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="mulligan-tracing", daemon=True)
             self._thread.start()
@@ -177,7 +179,7 @@ class LearningSpanProcessor(SpanProcessor):
     # --- in the thread that learns ----------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        with _marked():
+        with _as_learning():
             while (spans := self._ended.get()) is not None:
                 try:
                     asyncio.run(self._learn(spans))
@@ -185,28 +187,28 @@ class LearningSpanProcessor(SpanProcessor):
                     self.failed += 1
                     _log.exception("learning from a trace failed")
                 with self._idle:
-                    self._left -= 1
+                    self._pending -= 1
                     self._idle.notify_all()
 
-    async def _learn(self, given: Sequence[Any]) -> None:
+    async def _learn(self, sdk_spans: Sequence[Any]) -> None:
         learner = self._make()
         try:
             with Spans(self._rules) as spans:
-                for one in given:
-                    spans.add(span_of(one))
-                await learner.learn(spans, self._done)
+                for span in sdk_spans:
+                    spans.add(span_of(span))
+                await learner.learn(spans, self._report)
         finally:
             await learner.close()
 
-    def _done(self, run: TraceRun) -> None:
+    def _report(self, run: TraceRun) -> None:
         if run.state == "error":
             self.failed += 1
             _log.warning("learning from a run failed: %s", run.why_not)
-        self._told(run)
+        self._on_learned(run)
 
 
 @contextmanager
-def _marked() -> Generator[None]:
+def _as_learning() -> Generator[None]:
     token = _learning.set(True)
     try:
         yield
@@ -214,36 +216,34 @@ def _marked() -> Generator[None]:
         _learning.reset(token)
 
 
-def _parted(spans: Sequence[Any], root: int) -> tuple[list[Any], list[Any]]:
-    """The spans that this one encloses, with itself, and the others."""
-    parents = {one.context.span_id: one.parent.span_id if one.parent else 0 for one in spans}
-    within: dict[int, bool] = {root: True, 0: False}
+def _split(spans: Sequence[Any], root: int) -> tuple[list[Any], list[Any]]:
+    """The span `root` with all spans that it encloses, and the other spans."""
+    parents = {span.context.span_id: span.parent.span_id if span.parent else 0 for span in spans}
+    below_root: dict[int, bool] = {root: True, 0: False}
     for id in parents:
         path: list[int] = []
-        while id not in within and id in parents:
-            within[id] = False  # also where spans enclose each other
+        while id not in below_root and id in parents:
+            below_root[id] = False  # ends the loop if spans name each other as parents
             path.append(id)
             id = parents[id]
-        within.update(dict.fromkeys(path, within.get(id, False)))
-    parts: tuple[list[Any], list[Any]] = [], []
-    for one in spans:
-        parts[not within[one.context.span_id]].append(one)
-    return parts
+        below_root.update(dict.fromkeys(path, below_root.get(id, False)))
+    enclosed = [span for span in spans if below_root[span.context.span_id]]
+    return enclosed, [span for span in spans if not below_root[span.context.span_id]]
 
 
-def _is_of_agents(span: Any) -> bool:
-    """Whether a span may have to do with an agent, by the names of its attributes and events."""
+def _concerns_agents(span: Any) -> bool:
+    """Whether a span may belong to an agent, by the names of its attributes and events."""
     names = (*(span.attributes or ()), *(event.name for event in span.events))
     return any(name.startswith(("gen_ai.", "openinference.", "llm.")) for name in names)
 
 
 def span_of(span: Any) -> Span:
-    """A span of OpenTelemetry's SDK as files have it."""
+    """Converts a span of OpenTelemetry's SDK to the form that spans have when they are read from a file."""
     trace, id = f"{span.context.trace_id:032x}", f"{span.context.span_id:016x}"
     at = f"trace {trace}, span {id}"
     events = (
-        SpanEvent(str(one.name), _plain(one.attributes), None, (one.timestamp or 0) / 1e9, trace, id, at)
-        for one in span.events
+        SpanEvent(str(event.name), _json_object(event.attributes), None, (event.timestamp or 0) / 1e9, trace, id, at)
+        for event in span.events
     )
     status = span.status.status_code.name
     return Span(
@@ -252,7 +252,7 @@ def span_of(span: Any) -> Span:
         str(span.name),
         f"{span.parent.span_id:016x}" if span.parent is not None else "",
         False,
-        _plain({**(span.resource.attributes if span.resource else {}), **(span.attributes or {})}),
+        _json_object({**(span.resource.attributes if span.resource else {}), **(span.attributes or {})}),
         tuple(events),
         "error" if status == "ERROR" else "ok" if status == "OK" else "",
         span.status.description or "",
@@ -262,15 +262,15 @@ def span_of(span: Any) -> Span:
     )
 
 
-def _plain(attributes: Mapping[str, Any] | None) -> dict[str, Json]:
-    return {str(key): _value(one) for key, one in (attributes or {}).items()}
+def _json_object(attributes: Mapping[str, Any] | None) -> dict[str, Json]:
+    return {str(key): _json(value) for key, value in (attributes or {}).items()}
 
 
-def _value(value: Any) -> Json:
+def _json(value: Any) -> Json:
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, (list, tuple)):
-        return [_value(one) for one in cast("Sequence[Any]", value)]
+        return [_json(item) for item in cast("Sequence[Any]", value)]
     if isinstance(value, Mapping):
-        return _plain(cast("Mapping[str, Any]", value))
+        return _json_object(cast("Mapping[str, Any]", value))
     return f"[{type(value).__name__}]"

@@ -1,4 +1,4 @@
-"""`wrap`: an agent of a framework, run again with what failed."""
+"""`wrap` runs an agent of a framework again with what failed."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from mulligan.recording.outages import warn_once
 T = TypeVar("T")
 
 REFUSED = {"STREAMS": STREAMS, "UNJUDGED": "it runs the agent, or makes one that is run, without the judge"}
-"""Why methods are refused that a framework names so."""
+"""Why a wrapped agent refuses the methods that a framework lists under each of these names."""
 
 
 class Framework(Protocol):
-    """How the agents of a framework are run and read: what a file of `functions/frameworks/` has.
+    """How to run the agents of a framework and read their results: the contents of a file in `functions/frameworks/`.
 
-    PACKAGE: the package that their classes, or a base of theirs, come from. ENTRIES: the methods that run an agent, and
-    whether each is asynchronous.
+    A framework may also have the parts of `WholeFramework` and `GivingReading`.
 
-    A framework may have more: see `WholeFramework` and `GivingReading`.
+    Attributes:
+        PACKAGE: the package of the agents' classes, or of a base class.
+        ENTRIES: the methods that run an agent, and whether each is asynchronous.
     """
 
     @property
@@ -45,42 +46,44 @@ class Framework(Protocol):
         ...
 
     def task(self, agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-        """What a call with these arguments asks for."""
+        """The task that a call with these arguments sets."""
         ...
 
     def noted(
         self, agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any], notes: str
     ) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
-        """Agent and arguments for a call that is given these notes. What was given is not changed."""
+        """The agent and the arguments of a call with these notes. The originals are not changed."""
         ...
 
     def answer(self, result: Any) -> Any:
-        """What the judge is shown of a result."""
+        """What the judge sees of a result."""
         ...
 
     def attempt(self, result: Any) -> Attempt:
-        """What the record keeps of a result: its text, the steps, and the tokens."""
+        """What is recorded of a result: its text, the steps and the tokens."""
         ...
 
 
 class WholeFramework(Framework, Protocol):
-    """What a framework may have besides, with what holds where it has not: see `core.optional`.
+    """The optional parts of a framework, with their defaults (see `core.optional`).
 
-    STREAMS and UNJUDGED: the methods that a wrapped agent refuses, with the reasons that `REFUSED` gives.
+    Attributes:
+        STREAMS, UNJUDGED: the methods that a wrapped agent refuses, for the reasons in `REFUSED`.
     """
 
     STREAMS: Sequence[str] = ()
     UNJUDGED: Sequence[str] = ()
 
     def method(self, agent: Any, name: str) -> Any:
-        """What is called in place of the agent's method of this name; None: it has none."""
+        """What to call in place of the agent's method of this name; None if the agent has no such method."""
         return getattr(agent, name, None)
 
 
 class Wrapped:
-    """An agent whose running methods are tried again. Any other attribute is the agent's own.
+    """An agent whose methods that run it are retried. All other attributes are the agent's own.
 
-    `episode` is the record of the newest call in this task or thread.
+    Attributes:
+        episode: the record of the newest call in this task or thread.
     """
 
     def __init__(self, agent: Any, framework: Framework, options: Mapping[str, Any]) -> None:
@@ -96,11 +99,11 @@ class Wrapped:
 
     @property
     def episode(self) -> Episode | None:
-        found = [entry.episode for entry in self._entries.values() if entry.episode is not None]
-        return max(found, key=lambda episode: episode.started, default=None)
+        episodes = [entry.episode for entry in self._entries.values() if entry.episode is not None]
+        return max(episodes, key=lambda episode: episode.started, default=None)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or not self.__dict__:  # a copy is being made
+        if name.startswith("__") or not self.__dict__:  # `copy` asks before there are attributes
             raise AttributeError(name)
         if name in self._entries:
             return self._entries[name]
@@ -123,8 +126,8 @@ class Wrapped:
         return refuse
 
 
-class _OfRunner(Protocol):
-    """What a type checker knows an agent of openai-agents by."""
+class _RunnerAgent(Protocol):
+    """Tells a type checker that an agent is one of openai-agents."""
 
     handoffs: Any
 
@@ -132,7 +135,7 @@ class _OfRunner(Protocol):
 
 
 class Runs(Protocol):
-    """What a type checker knows of a wrapped agent of openai-agents: the methods of the `Runner`, without the agent."""
+    """The type of a wrapped agent of openai-agents: it has the methods of the `Runner`, without the agent."""
 
     async def run(self, input: Any, **options: Any) -> Any: ...
     def run_sync(self, input: Any, **options: Any) -> Any: ...
@@ -141,7 +144,7 @@ class Runs(Protocol):
 
 
 @overload
-def wrap(agent: _OfRunner, *, judge: JudgeFunction | Evaluator | str | PathLike[str], **options: Any) -> Runs: ...
+def wrap(agent: _RunnerAgent, *, judge: JudgeFunction | Evaluator | str | PathLike[str], **options: Any) -> Runs: ...
 @overload
 def wrap(
     agent: T,
@@ -170,8 +173,7 @@ def wrap(agent: Any, *, judge: Any, framework: Framework | None = None, **option
     Raises:
         InvalidInput: the agent is not of a known framework.
     """
-    made_by = framework or _framework_of(agent)
-    return Wrapped(agent, made_by, {"judge": judge, **options})
+    return Wrapped(agent, framework or _framework_of(agent), {"judge": judge, **options})
 
 
 def _entry(
@@ -182,19 +184,20 @@ def _entry(
     method: Callable[[Any, str], Any],
     options: Mapping[str, Any],
 ) -> Any:
-    """The method of this name, retried."""
+    """The agent's method of this name, as a function that is retried."""
     full_name = f"{type(agent).__name__}.{name}"
-    takes = signature(method(agent, name))
+    parameters = signature(method(agent, name))
 
     def call(args: Sequence[Any], kwargs: Mapping[str, Any], notes: Notes) -> Any:
-        of = agent
-        try:
-            of, args, kwargs = framework.noted(agent, args, kwargs, str(notes)) if notes else (agent, args, kwargs)
-        except InvalidInput:
-            raise
-        except Exception as error:  # it is ours, and the agent runs all the same
-            warn_once(full_name, "an agent is tried again without notes", error_text(error))
-        return method(of, name)(*args, **kwargs)
+        noted_agent = agent
+        if notes:
+            try:
+                noted_agent, args, kwargs = framework.noted(agent, args, kwargs, str(notes))
+            except InvalidInput:
+                raise
+            except Exception as error:  # an error of Mulligan's, not of the agent: the agent still runs
+                warn_once(full_name, "an agent is tried again without notes", error_text(error))
+        return method(noted_agent, name)(*args, **kwargs)
 
     async def run(*args: Any, notes: Notes, **kwargs: Any) -> Any:
         return await call(args, kwargs, notes)
@@ -204,21 +207,21 @@ def _entry(
 
     def task(*args: Any, **kwargs: Any) -> str:
         try:
-            takes.bind(*args, **kwargs)  # what the method cannot be called with is no failed try
+            parameters.bind(*args, **kwargs)  # wrong arguments are an error at once, not a failed try
         except TypeError as error:
             raise TypeError(f"{full_name}: {error}") from None
         try:
             return framework.task(agent, args, kwargs)
         except InvalidInput:
             raise
-        except Exception as error:  # it is ours
+        except Exception as error:  # an error of Mulligan's, not of the agent
             warn_once(full_name, "the task of an agent is not known", error_text(error))
             return ""
 
     function: Callable[..., Any] = run if is_async else run_sync
     function.__qualname__ = function.__name__ = full_name
-    chosen: dict[str, Any] = {"task": task, "reads": framework, **options}
-    return retry(**chosen)(function)
+    retry_options: dict[str, Any] = {"task": task, "reads": framework, **options}
+    return retry(**retry_options)(function)
 
 
 @cache
@@ -230,10 +233,10 @@ def _frameworks() -> tuple[Framework, ...]:
 
 def _framework_of(agent: Any) -> Framework:
     packages = {cls.__module__.partition(".")[0] for cls in type(agent).__mro__}
-    for one in _frameworks():
-        if one.PACKAGE in packages and one.recognises(agent):
-            return one
-    known = ", ".join(one.PACKAGE for one in _frameworks())
+    for framework in _frameworks():
+        if framework.PACKAGE in packages and framework.recognises(agent):
+            return framework
+    known = ", ".join(framework.PACKAGE for framework in _frameworks())
     raise InvalidInput(
         f"{type(agent).__name__} is not an agent of a known framework ({known}). Decorate a function that runs it "
         "with mulligan.retry, or describe how to run it with framework=. See: mulligan docs functions"

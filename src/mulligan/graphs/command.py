@@ -45,7 +45,7 @@ def server_options(command: Callable[..., None]) -> Callable[..., None]:
     "--seed",
     type=int,
     metavar="N",
-    help="Seed for another graph of the same kind (default: the graph of the examples).",
+    help="Seed for a different graph of the same kind (default: the graph that the examples use).",
 )
 def sample(folder: str, seed: int | None) -> None:
     """Write a small biomedical graph to FOLDER as CSV files. The data is invented; only the gene symbols are real."""
@@ -60,7 +60,7 @@ def sample(folder: str, seed: int | None) -> None:
 def load(source: str, into: str) -> None:
     """Build a graph (a Ladybug database) from the files in the folder SOURCE.
 
-    These are nodes/LABEL.csv and edges/TYPE.csv, or the output of BioCypher.
+    The files are nodes/LABEL.csv and edges/TYPE.csv, or the output of BioCypher.
     """
     loaded, notes = load_graph(source, into)
     for note in notes:
@@ -87,7 +87,11 @@ def schema(where: str, as_json: bool, user: str | None, database: str | None) ->
 @click.argument("where")
 @click.argument("query")
 @click.option(
-    "--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter; its value is JSON or plain text."
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A query parameter, whose value is JSON or plain text.",
 )
 @click.option("--seconds", type=float, metavar="S", help="Stop the query after S seconds (default: 10).")
 @click.option("--rows", type=int, metavar="N", help="Return at most N rows (default: 1000).")
@@ -163,7 +167,8 @@ def _properties(properties: Mapping[str, str]) -> str:
 
 def table(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows as a table, each value in one line of at most `WIDTH` characters; on a terminal, of as few as make the
-    table fit it."""
+    table fit it.
+    """
     cells = [[one_line(name, WIDTH) for name in names], *([_cell(row[name]) for name in names] for row in rows)]
     if names and sys.stdout.isatty():
         widths = _fitting([max(map(len, column)) for column in zip(*cells, strict=True)], get_terminal_size().columns)

@@ -18,7 +18,7 @@ from mulligan.hooks.journal import FailedCommand, Journal, Session, Shown
 from mulligan.hooks.project import PREFIX, project_of
 from mulligan.hooks.recall import Known, Reader, store_file
 from mulligan.hooks.swallowed import Swallowed, fallback_errors
-from mulligan.store.sqlite.database import disk_problem
+from mulligan.store.sqlite.file_errors import disk_problem
 
 BANK_TIMEOUT = 5.0
 """Seconds that the bank has to answer. A thread that waits for a disk that hangs cannot be ended, only left."""

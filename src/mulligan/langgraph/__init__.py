@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
     from mulligan.langgraph.reflexion_graph import create_reflexion_graph
     from mulligan.langgraph.scripted import ScriptedChat
-    from mulligan.langgraph.working import Reading, ReflexionResult, ReflexionState, episode_of
+    from mulligan.langgraph.state import Reading, ReflexionResult, ReflexionState, episode_of
 
 _HOMES = {
     name: module
@@ -48,7 +48,7 @@ _HOMES = {
         "prompt_engine": "BioCypherPromptEngine",
         "reflexion_graph": "create_reflexion_graph",
         "scripted": "ScriptedChat",
-        "working": "Reading ReflexionResult ReflexionState episode_of",
+        "state": "Reading ReflexionResult ReflexionState episode_of",
     }.items()
     for name in names.split()
 }

@@ -27,8 +27,9 @@ from mulligan.langgraph.defaults import OwnBank, bank_of, store_of
 from mulligan.langgraph.graph_texts import result_in
 from mulligan.langgraph.journalled import journalled
 from mulligan.langgraph.nodes import STEPS, Parts
-from mulligan.langgraph.reflexion_graph import GOOD_SCORE, assembled
-from mulligan.langgraph.working import DRAFT, EXECUTE_TOOL, REVISE, Reading, Recorder, check_limits, last, log
+from mulligan.langgraph.state import DRAFT, EXECUTE_TOOL, GOOD_SCORE, REVISE, Reading, check_limits, last
+from mulligan.langgraph.state_graph import assemble
+from mulligan.langgraph.working import Recorder, log
 from mulligan.pages import answer_of, one_line
 from mulligan.plugins import BadAnswer, Bank, InvalidInput, Json
 from mulligan.running import Stopped, Store, is_move, run_coroutine
@@ -36,25 +37,37 @@ from mulligan.running import Stopped, Store, is_move, run_coroutine
 Prompted: TypeAlias = "str | Callable[[str], str] | Callable[[str], Awaitable[str]] | None"
 """What a model is told besides the question, or a function of the question that returns it."""
 REMEMBERED = 64
-"""The number of questions whose prompts a graph keeps."""
+"""The number of questions whose prompts a graph remembers."""
+DRAFT_NODE, EXECUTE_TOOL_NODE, REVISE_NODE, END_NODE = DRAFT, EXECUTE_TOOL, REVISE, END
+QUESTION = "question"
+"""The id of the message with the question. With the run's thread it identifies the record that a run continues."""
+PROMPT = "prompt.md"
+"""The file of a record that holds the prompt."""
+LOG_WIDTH = 2000
+"""The most characters of one log entry."""
+LOG_ENTRIES = 10_000
+"""The number of log entries that are kept; the oldest are dropped."""
+_LEVELS = {"info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 
 
 class Conversation:
     """What a conversation factory returned, with its chat model journalled as `.chat`."""
 
     def __init__(self, factory: Any) -> None:
-        made = factory if isinstance(factory, BaseChatModel) or not callable(factory) else factory()
-        chat = made if isinstance(made, BaseChatModel) else getattr(made, "chat", None)
+        conversation: Any = factory
+        if callable(factory) and not isinstance(factory, BaseChatModel):
+            conversation = factory()
+        chat = conversation if isinstance(conversation, BaseChatModel) else getattr(conversation, "chat", None)
         if chat is None:
             raise InvalidInput(
                 "The conversation factory returned no object with a chat model as `.chat`. Return a GptConversation "
                 "with its key set, or a LangChain chat model."
             )
-        self._made = made
+        self._conversation = conversation
         self.chat: Any = journalled(chat) if isinstance(chat, BaseChatModel) else chat
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_made"], name)
+        return getattr(self.__dict__["_conversation"], name)
 
 
 class QuestionPrompt:
@@ -67,33 +80,33 @@ class QuestionPrompt:
 
     def __init__(self, prompt: Prompted, with_lessons: Callable[[str | None, str], str | None]) -> None:
         self._prompt, self._with_lessons = prompt, with_lessons
-        self._known: dict[str, str] = {}
+        self._remembered: dict[str, str] = {}
 
     async def text(self, question: str) -> str | None:
-        prompt, lessons = await self._own(question), recalled()
+        prompt, lessons = await self._without_lessons(question), recalled()
         return self._with_lessons(prompt, lessons) if lessons else prompt
 
-    async def _own(self, question: str) -> str | None:
+    async def _without_lessons(self, question: str) -> str | None:
         if not callable(self._prompt):
             return self._prompt
-        if question not in self._known:
+        if question not in self._remembered:
             text = await called(cast(Callable[..., Any], self._prompt), question)
-            while len(self._known) >= REMEMBERED:
-                del self._known[next(iter(self._known))]
-            self._known[question] = text
-        return self._known[question]
+            while len(self._remembered) >= REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
+            self._remembered[question] = text
+        return self._remembered[question]
 
 
 class Role:
-    """Drafts or revises, by the responder that `make` returns for a prompt.
+    """Drafts or revises with the responder that `make` returns for a prompt.
 
-    A prompt that is known makes its responder at once, so that what cannot work is an error before anything is done.
+    If the prompt is a text, its responder is made at once, so that errors in it are raised before a run begins.
 
     Args:
         make: Returns the responder for a prompt.
         prompt: The prompt as the user gave it.
         texts: The prompt with the recalled lessons.
-        first: Called before anything is asked.
+        prepare: Called before the model is asked.
     """
 
     def __init__(
@@ -101,25 +114,27 @@ class Role:
         make: Callable[[str | None], Any],
         prompt: Prompted,
         texts: QuestionPrompt,
-        first: Callable[[], Any] | None = None,
+        prepare: Callable[[], Any] | None = None,
     ) -> None:
-        self._make, self._texts, self._first = make, texts, first
-        self._made: tuple[str | None, Any] | None = None if callable(prompt) else (prompt, make(prompt))
+        self._make, self._texts, self._prepare = make, texts, prepare
+        self._newest: tuple[str | None, Any] | None = None if callable(prompt) else (prompt, make(prompt))
 
     async def __call__(self, messages: list[BaseMessage]) -> Any:
-        if self._first is not None:
-            await called(self._first)
+        if self._prepare is not None:
+            await called(self._prepare)
         prompt = await self._texts.text(messages[0].text)
-        made = self._made  # another thread may use the same graph for another question at the same time
-        if made is None or made[0] != prompt:
-            made = self._made = (prompt, self._make(prompt))
-        return await called(*_call_of(made[1], messages))
+        newest = self._newest  # read once: another thread may use the same graph for another question
+        if newest is None or newest[0] != prompt:
+            newest = self._newest = (prompt, self._make(prompt))
+        return await called(*_call_of(newest[1], messages))
 
 
 def _call_of(responder: Any, messages: list[BaseMessage]) -> tuple[Callable[..., Any], Any]:
-    """Return how a responder is called: an object with `respond`, a runnable, or a function; async where it can be."""
-    own: Any = getattr(cast(Any, type(responder)), "respond", None)
-    if own is ResponderWithRetries.respond:
+    """Return the function that asks a responder, the async one if there is one, and its argument.
+
+    A responder is an object with `respond`, a runnable, or a function.
+    """
+    if getattr(cast(Any, type(responder)), "respond", None) is ResponderWithRetries.respond:
         return responder.arespond, messages
     if hasattr(responder, "respond"):
         return responder.respond, messages
@@ -127,19 +142,6 @@ def _call_of(responder: Any, messages: list[BaseMessage]) -> tuple[Callable[...,
         if hasattr(responder, method):
             return getattr(responder, method), {"messages": messages}
     return responder, messages
-
-
-DRAFT_NODE, EXECUTE_TOOL_NODE, REVISE_NODE, END_NODE = DRAFT, EXECUTE_TOOL, REVISE, END
-QUESTION = "question"
-"""The id of the message with the question. With the run's thread it identifies the record that a run continues."""
-PROMPT = "prompt.md"
-"""The file of a record that holds the prompt."""
-
-LOG_WIDTH = 2000
-"""The characters of one log entry."""
-LOG_ENTRIES = 10_000
-"""The number of log entries that are kept; the oldest go first."""
-_LEVELS = {"info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 
 
 @dataclass(frozen=True)
@@ -223,8 +225,8 @@ class Transcript(list[BaseMessage]):
         annotation: Any = None
         with suppress(NameError, TypeError, ValueError):  # an annotation that cannot be read does not count
             annotation = next(iter(inspect.signature(method, eval_str=True).parameters.values())).annotation
-        one = isinstance(annotation, type) and issubclass(annotation, BaseMessage)
-        return method(self.newest if one else self)
+        takes_message = isinstance(annotation, type) and issubclass(annotation, BaseMessage)
+        return method(self.newest if takes_message else self)
 
 
 class ReflexionAgent(ABC):
@@ -308,11 +310,11 @@ class ReflexionAgent(ABC):
         calls = getattr(message, "tool_calls", ())
         if not calls:
             return Reading(answer_of(message.text))
-        given = calls[0]["args"]
-        return reading_in(given, next(iter(queries_in(given)), message.text))
+        fields = calls[0]["args"]
+        return reading_in(fields, next(iter(queries_in(fields)), message.text))
 
     def _answered(self, reading: Reading, message: ToolMessage) -> str:
-        """Return the answer that was really executed, as far as the tool's message tells."""
+        """Return the answer that was really executed, if the tool's message has it."""
         return reading.answer
 
     def _passed(self, reading: Reading, message: ToolMessage) -> bool | None:
@@ -342,8 +344,8 @@ class ReflexionAgent(ABC):
     @staticmethod
     def _get_num_iterations(state: Sequence[BaseMessage]) -> int:
         """Return the number of steps since the question. A step is a draft or a revision."""
-        asked = max((n for n, message in enumerate(state) if isinstance(message, HumanMessage)), default=-1)
-        return sum(isinstance(message, AIMessage) for message in state[asked + 1 :])
+        question = max((n for n, message in enumerate(state) if isinstance(message, HumanMessage)), default=-1)
+        return sum(isinstance(message, AIMessage) for message in state[question + 1 :])
 
     @staticmethod
     def _get_user_question(state: Sequence[BaseMessage]) -> str:
@@ -378,7 +380,7 @@ class ReflexionAgent(ABC):
         """
         if not question.strip():
             raise InvalidInput("The question is empty. Write what you want to find out.")
-        messages, ended = Transcript([HumanMessage(question, id=QUESTION)]), dict[str, Any]()
+        messages, result = Transcript([HumanMessage(question, id=QUESTION)]), dict[str, Any]()
         graph = self.graph(prompt).compile()
         config = {**(config or {}), "recursion_limit": 2 * self.max_steps + 5}
         config["configurable"] = {"thread_id": secrets.token_hex(8), **config.get("configurable", {})}
@@ -386,12 +388,12 @@ class ReflexionAgent(ABC):
             {"messages": [*messages]}, cast(RunnableConfig, config), stream_mode="updates"
         ):
             for node, values in update.items():
-                given = cast(dict[str, Any], values or {})
-                for message in given.get("messages", ()):
+                written = cast(dict[str, Any], values or {})
+                for message in written.get("messages", ()):
                     messages.append(message)
                     self._log_step_message(len(messages) - 1, node, message)
-                ended = given.get("reflexion") or ended
-        messages.result = self._final(messages, ended)
+                result = written.get("reflexion") or result
+        messages.result = self._final(messages, result)
         messages.to(self._log_final_result)
         return messages.result
 
@@ -420,52 +422,53 @@ class ReflexionAgent(ABC):
             )
         if episode.stop is not None and is_move(Stopped(episode.stop)):
             raise InvalidInput(f"Run {episode.run} is over: {episode.stop.reason}, {episode.stop.detail}.")
-        own_prompt = prompt or (await store.files(episode.id)).get(PROMPT)
+        prompt = prompt or (await store.files(episode.id)).get(PROMPT)
         config = {**(config or {}), "configurable": {"thread_id": settings["thread"]}}
-        return await self.aexecute(episode.task.prompt, own_prompt, config)
+        return await self.aexecute(episode.task.prompt, prompt, config)
 
-    def _final(self, messages: Transcript, ended: dict[str, Any]) -> Any:
+    def _final(self, messages: Transcript, result: dict[str, Any]) -> Any:
+        """Return what `_parse_final_result` makes of the messages, completed from the graph's result."""
         try:
             final = messages.to(self._parse_final_result)
         except (LookupError, AttributeError, TypeError, ValueError) as error:
-            if ended.get("answer") is None:
-                raise BadAnswer(ended.get("detail") or "The model gave no answer.") from error
+            if result.get("answer") is None:
+                raise BadAnswer(result.get("detail") or "The model gave no answer.") from error
             raise
         if isinstance(final, ReflexionAgentResult) and final.stop is None:
-            detail = "; ".join(text for text in (ended.get("detail"), final.detail) if text)
-            run = ended.get("run") or ""
-            final = replace(final, score=ended.get("score"), stop=ended.get("stop"), detail=detail, run=run)
+            detail = "; ".join(text for text in (result.get("detail"), final.detail) if text)
+            run = result.get("run") or ""
+            final = replace(final, score=result.get("score"), stop=result.get("stop"), detail=detail, run=run)
         return final
 
     def graph(self, prompt: Prompted = None) -> Any:
         """Return the agent as an uncompiled `StateGraph`, for checkpointers, interrupts, or as a part of another."""
         prompt = self._prompt(prompt)
         texts = QuestionPrompt(prompt, self._with_lessons)
-        own_rule = type(self)._should_continue is not ReflexionAgent._should_continue
+        has_own_rule = type(self)._should_continue is not ReflexionAgent._should_continue
         parts = Parts(
-            Role(self._create_initial_responder, prompt, texts, self._prepare),
-            self._tool_function,
-            Role(self._create_revise_responder, prompt, texts),
-            self._read,
-            self._answered,
-            self._passed,
-            self._should_continue if own_rule else None,
-            self._settles,
+            draft=Role(self._create_initial_responder, prompt, texts, self._prepare),
+            execute=self._tool_function,
+            revise=Role(self._create_revise_responder, prompt, texts),
+            read=self._read,
+            answered=self._answered,
+            passed=self._passed,
+            goes_on=self._should_continue if has_own_rule else None,
+            settles=self._settles,
             judge=self._judge(),
             conclude=self._conclude(),
         )
-        return assembled(
+        return assemble(
             parts,
-            self._recorder(),
-            self.max_steps,
-            dict.fromkeys(("draft", "revise"), self.conversation.chat),
-            self._prompt_texts(),
-            {"agent": type(self).__name__, **self._settings()},
-            self._agent_id,
-            self._recalling(),
-            self._learn,
-            type(self).__name__,
-            {PROMPT: prompt} if isinstance(prompt, str) else None,
+            recorder=self._recorder(),
+            steps=self.max_steps,
+            models=dict.fromkeys(("draft", "revise"), self.conversation.chat),
+            prompts=self._prompt_texts(),
+            settings={"agent": type(self).__name__, **self._settings()},
+            agent_id=self._agent_id,
+            bank=self._recalling(),
+            learn=self._learn,
+            name=type(self).__name__,
+            files={PROMPT: prompt} if isinstance(prompt, str) else None,
         )
 
     def _recalling(self) -> Bank | None:
@@ -489,7 +492,7 @@ class ReflexionAgent(ABC):
         return self.agent_logger.logs
 
     def close(self) -> None:
-        """Close what the agent opened by itself. Closing twice, or never, does no harm."""
+        """Close the store and bank that the agent opened. It may be called twice, or not at all."""
         run_coroutine(self.aclose())
 
     async def aclose(self) -> None:

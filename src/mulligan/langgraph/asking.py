@@ -1,4 +1,4 @@
-"""Asks a model until its answer is valid, telling it each time what was wrong; and the schemas of its answers."""
+"""Asks a model until its answer is valid, each time with what was wrong; and the schemas of its answers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,23 @@ from pydantic_core import from_json
 
 from mulligan.langgraph.calling import invoke
 from mulligan.langgraph.journalled import as_messages, journalled
-from mulligan.langgraph.working import Reading, here, text_of
+from mulligan.langgraph.state import Reading, text_of
+from mulligan.langgraph.working import here
 from mulligan.pages import answer_of, labelled
 from mulligan.plugins import BadAnswer, InvalidInput, Json, Prompt
 from mulligan.running import both_ways, finish, parse, read_object
 
+T = TypeVar("T")
+
+TIMES = 3
+"""The number of times that a model is asked for a valid answer."""
+SHOWN_ARGUMENTS = 300
+"""The number of characters of invalid arguments that a model is shown again."""
+NO_CALL = "There was no tool call in it."
+_INVALID = (ValueError, TypeError, LookupError, AssertionError, BadAnswer)
+"""The errors that a check may raise for an invalid answer."""
 ANSWERS = ("revised_answer", "revised_query", "answer")
-"""The fields that may hold what is executed; the first of these that is not empty counts."""
+"""The fields that may hold the answer to execute; the first of these that is not empty counts."""
 
 
 def score_of(value: Any) -> float | None:
@@ -89,9 +99,9 @@ def fields_of(message: AIMessage, schema: Mapping[str, Json] | None = None) -> M
 
 
 def repaired(message: AIMessage) -> AIMessage:
-    """Return the message with calls whose arguments are nearly JSON as valid ones: design/119.
+    """Return the message with those invalid calls made valid whose arguments are nearly JSON: design/119.
 
-    `response_metadata["repairs"]` says what was wrong with them.
+    `response_metadata["repairs"]` lists what was wrong with them.
     """
     calls, invalid, repairs = list[ToolCall](), list[InvalidToolCall](), list[str]()
     for call in message.invalid_tool_calls:
@@ -124,29 +134,30 @@ def reading_in(fields: Mapping[str, Any], answer: str) -> Reading:
 
 
 def answer_in(fields: Mapping[str, Any]) -> str:
-    """Return what is to be executed, without thoughts; "" if no field holds it."""
+    """Return the answer to execute, without the model's thoughts; "" if no field holds one."""
     return next((answer_of(str(fields[name])) for name in ANSWERS if fields.get(name)), "")
 
 
 def queries_in(fields: Mapping[str, Any]) -> list[str]:
-    """Return the queries to run as the model wrote them, the best one first."""
-    listed: Any = fields.get("search_queries") or []
-    several = (
-        [listed] if isinstance(listed, str) else cast(list[Any], listed) if isinstance(listed, list | tuple) else []
-    )
-    for group in ([fields.get("revised_query")], several, [fields.get("answer")]):
+    """Return the queries of the first field that has any, as the model wrote them, the best one first."""
+    for group in ([fields.get("revised_query")], _search_queries(fields), [fields.get("answer")]):
         if queries := [query for query in map(_text, group) if query]:
             return queries
     return []
 
 
 def every_query_in(fields: Mapping[str, Any]) -> list[str]:
-    """Return all queries, each once, the best one first."""
-    listed: Any = fields.get("search_queries") or []
-    several = [listed] if isinstance(listed, str) else list(listed)
-    given = [fields.get("revised_query"), fields.get("answer"), *several]
-    queries = (query.rstrip("; \n") for query in map(_text, given))
+    """Return the distinct queries of all fields, the best one first."""
+    written = [fields.get("revised_query"), fields.get("answer"), *_search_queries(fields)]
+    queries = (query.rstrip("; \n") for query in map(_text, written))
     return list(dict.fromkeys(query for query in queries if query))
+
+
+def _search_queries(fields: Mapping[str, Any]) -> list[Any]:
+    queries: Any = fields.get("search_queries") or []
+    if isinstance(queries, str):
+        return [queries]
+    return list(cast(Sequence[Any], queries)) if isinstance(queries, list | tuple) else []
 
 
 def _text(value: Any) -> str:
@@ -154,9 +165,9 @@ def _text(value: Any) -> str:
 
 
 def merge_calls(message: AIMessage) -> AIMessage:
-    """Return the message with its first tool call alone, since a revision judges one trial.
+    """Return the message with only its first tool call, since a revision judges one trial.
 
-    The queries of further calls of the same tool are added to the first one's.
+    The queries of further calls of the same tool are added to those of the first.
     """
     if len(message.tool_calls) < 2:
         return message
@@ -170,37 +181,28 @@ def merge_calls(message: AIMessage) -> AIMessage:
     return AIMessage(content, tool_calls=[{**first, "args": arguments}], usage_metadata=message.usage_metadata)
 
 
-def mended(message: AIMessage, schema: type[BaseModel]) -> AIMessage:
-    """Return the message with the fields that were whole before the arguments of its call were cut off.
+def with_whole_fields(message: AIMessage, schema: type[BaseModel]) -> AIMessage:
+    """Return the message with a valid call, if its only call was cut off: a call with the fields that are complete.
 
-    The message itself where they hold nothing to execute, or lack a field besides the reflection.
+    Returns it unchanged if these have no answer to execute, or if a field other than the reflection is missing.
     """
     if message.tool_calls or len(message.invalid_tool_calls) != 1:
         return message
     (call,) = message.invalid_tool_calls
     try:
-        found: dict[str, Any] = from_json(call["args"] or "", allow_partial=True)
-        fields: dict[str, Any] = {"reflection": "", **found.get("arguments", found)}
+        arguments: dict[str, Any] = from_json(call["args"] or "", allow_partial=True)
+        fields: dict[str, Any] = {"reflection": "", **arguments.get("arguments", arguments)}
         schema.model_validate(fields)
     except (ValueError, TypeError, AttributeError):
         return message
     if not answer_in(fields).strip():
         return message
-    made = ToolCall(name=call["name"] or schema.__name__, args=fields, id=call["id"], type="tool_call")
-    return AIMessage(message.content, tool_calls=[made], usage_metadata=message.usage_metadata)
+    whole = ToolCall(name=call["name"] or schema.__name__, args=fields, id=call["id"], type="tool_call")
+    return AIMessage(message.content, tool_calls=[whole], usage_metadata=message.usage_metadata)
 
 
 def _is_call(block: Any) -> bool:
     return isinstance(block, dict) and cast(dict[str, Any], block).get("type") in ("tool_use", "tool_call")
-
-
-T = TypeVar("T")
-TIMES = 3
-"""How often a model is asked for a valid answer."""
-KEPT = 300
-"""The characters of arguments that are not JSON that a model is shown again."""
-NO_CALL = "There was no tool call in it."
-_INVALID = (ValueError, TypeError, LookupError, AssertionError, BadAnswer)
 
 
 async def until_valid(
@@ -215,7 +217,7 @@ async def until_valid(
         ask: Asks the model with these messages.
         messages: The conversation so far. An invalid answer and what is wrong with it are added to a copy.
         check: Raises an error, such as a `ValueError`, for an invalid answer.
-        times: How often the model is asked at most.
+        times: The number of times that the model is asked at most.
 
     Raises:
         BadAnswer: No answer was valid. A subclass, if `check` raised one.
@@ -236,11 +238,11 @@ async def until_valid(
 def correction(message: Any, problem: str) -> list[BaseMessage]:
     """Return the message and what is wrong with it as turns of the conversation. Each tool call gets an answer.
 
-    Arguments that are not JSON are cut to their beginning: a model that sees its own repetition repeats it again.
+    Arguments that are not JSON are cut to their beginning, since a model that sees its own repetition repeats it again.
     """
     if invalid := getattr(message, "invalid_tool_calls", ()):
-        kept = [{**call, "args": (call.get("args") or "")[:KEPT]} for call in invalid]
-        message = message.model_copy(update={"invalid_tool_calls": kept})
+        short = [{**call, "args": (call.get("args") or "")[:SHOWN_ARGUMENTS]} for call in invalid]
+        message = message.model_copy(update={"invalid_tool_calls": short})
     text = f"That cannot be used. {problem}"
     calls = [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]
     answers = [ToolMessage(text, tool_call_id=call.get("id") or "", status="error") for call in calls]
@@ -285,9 +287,9 @@ class ResponderWithRetries:
 
 
 def with_tool(model: Any, tool: Any, name: str, *, needed: bool = False, **options: Any) -> Any:
-    """Return the model that must call this tool; None for a model without tools.
+    """Return the model bound to a call of this tool; None for a model without tools.
 
-    Raises `NotImplementedError` for such a model where a tool is needed.
+    Raises `NotImplementedError` for a model without tools if `needed`.
     """
     try:
         return model.bind_tools([tool], tool_choice=name, **options)
@@ -303,7 +305,7 @@ class SchemaResponder(ResponderWithRetries):
     Args:
         prompt: Rendered before the messages, with the lessons that the bank recalled.
         values: Returns further values of the prompt.
-        options: Sampling options that are bound to the model, such as max_tokens; without them, the model's own.
+        options: Sampling options to bind to the model, such as max_tokens; without them, the model's own.
 
     Attributes:
         needs_tools: Whether a model without tools is refused, with the `NotImplementedError` of `bind_tools`.
@@ -326,9 +328,9 @@ class SchemaResponder(ResponderWithRetries):
         self.model: Any = journalled(bound if self._tools else model.bind(**options) if options else model)
         super().__init__(self.model, self._checked_fields)
         self._inner, self._options = self.model, dict[str, Any]()
-        made: object = self.model
-        if isinstance(made, RunnableBinding) and not cast(Any, made).config:  # saves the detour through the binding
-            self._inner, self._options = cast(Any, made).bound, cast(Any, made).kwargs
+        binding: object = self.model
+        if isinstance(binding, RunnableBinding) and not cast(Any, binding).config:  # call the bound model itself
+            self._inner, self._options = cast(Any, binding).bound, cast(Any, binding).kwargs
         self._rendered: dict[str, list[BaseMessage]] = {}
 
     async def _ask(self, messages: list[BaseMessage]) -> Any:
@@ -339,20 +341,20 @@ class SchemaResponder(ResponderWithRetries):
         return repaired(await invoke(self._inner, [*self._system(recalled()), *messages], **self._options))
 
     def _system(self, lessons: str) -> list[BaseMessage]:
-        known = self._rendered  # replaced as a whole: another thread may ask with other lessons at the same time
-        if lessons not in known:
+        cache = self._rendered  # replaced as a whole: another thread may ask with other lessons at the same time
+        if lessons not in cache:
             tool = self._schema.__name__ if self._tools else ""
             schema = "" if self._tools else json.dumps(self._schema.model_json_schema(), ensure_ascii=False)
-            rendered = self._prompt.render(**self._values(), tool=tool, schema=schema, lessons=lessons)
-            known = self._rendered = {lessons: as_messages(rendered)}
-        return known[lessons]
+            messages = self._prompt.render(**self._values(), tool=tool, schema=schema, lessons=lessons)
+            cache = self._rendered = {lessons: as_messages(messages)}
+        return cache[lessons]
 
     def _checked_fields(self, message: AIMessage) -> bool:
         name = self._schema.__name__
         if self._tools and [call["name"] for call in message.tool_calls] != [name]:
-            other = next((call["name"] for call in message.tool_calls if call["name"] != name), "")
-            why = f"There is no tool {other!r}. " if other else "" if message.tool_calls else f"{NO_CALL} "
-            raise ValueError(f"{why}Answer with one call of the tool {name}.")
+            wrong = next((call["name"] for call in message.tool_calls if call["name"] != name), "")
+            problem = f"There is no tool {wrong!r}. " if wrong else "" if message.tool_calls else f"{NO_CALL} "
+            raise ValueError(f"{problem}Answer with one call of the tool {name}.")
         fields = fields_of(message)
         try:
             self._schema.model_validate(fields)
@@ -365,7 +367,7 @@ class SchemaResponder(ResponderWithRetries):
 
 
 def recalled() -> str:
-    """Return the lessons that the bank recalled for the node that runs now, as text; "" for none."""
+    """Return the lessons that the bank recalled for the node that is running, as text; "" for none."""
     work = here.get()
     recall = work.episode.recall if work else None
     return recall.formatted_prompt if recall else ""

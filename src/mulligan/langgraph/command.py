@@ -50,15 +50,18 @@ RESUMABLE_STATUS = 3
     help="Format of the rows: a table with the query (default), or only the rows as JSON or CSV.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help='Print a JSON object for each event; the last, "result", has the rows.'
+    "--json",
+    "as_json",
+    is_flag=True,
+    help='Print a JSON object for each event. The last event, "result", contains the rows.',
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only errors on stderr, and no progress.")
 @click.pass_context
 def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given: Any) -> None:
     """Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.
 
-    The query and its rows go to stdout, progress to stderr. Queries are read-only. The password of a server is read
-    from MULLIGAN_GRAPH_PASSWORD. `mulligan graph sample` makes a graph to try.
+    The query and its rows go to stdout, progress to stderr. Queries are read-only. The password for a server is read
+    from MULLIGAN_GRAPH_PASSWORD. `mulligan graph sample` writes a sample graph.
 
     Exit status: 0 if the rows answer the question, as far as rules and the model can tell; 1 if there are no rows; 2
     for bad input; 3 if interrupted or stopped by an error (resume the run); 4 if the answer could not be judged or,
@@ -148,7 +151,8 @@ class _Watch(Watch):
 
 def printed(result: ReflexionAgentResult, form: str) -> list[str]:
     """Return what goes to stdout: the sentence, the query and a table of its rows; or the rows alone in another form,
-    and then the sentence on stderr."""
+    and then the sentence on stderr.
+    """
     rows: list[Any] = result.tool_result or []
     if form != "table":
         if result.sentence:
@@ -160,7 +164,8 @@ def printed(result: ReflexionAgentResult, form: str) -> list[str]:
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows as CSV with a header; what is no text, number or truth value as JSON. A cell that a spreadsheet would
-    take for a formula begins with an apostrophe."""
+    take for a formula begins with an apostrophe.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if rows:

@@ -30,19 +30,20 @@ from mulligan.langgraph.asking import (
     ResponderWithRetries,
     SchemaResponder,
     every_query_in,
-    mended,
     merge_calls,
     queries_in,
     recorded,
+    with_whole_fields,
 )
 from mulligan.langgraph.defaults import prompts_of
+from mulligan.langgraph.executing import query_answered
 from mulligan.langgraph.graph_texts import queries_run, record_in, schema_text, tool_message
 from mulligan.langgraph.judging import RowsJudge, redraft_messages
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.pairs import with_pairs
 from mulligan.langgraph.querying import ROWS, Querying, Until, check_until, rows_settle
-from mulligan.langgraph.reflexion_graph import GOOD_SCORE, query_answered
-from mulligan.langgraph.working import Reading, here, last
+from mulligan.langgraph.state import GOOD_SCORE, Reading, last
+from mulligan.langgraph.working import here
 from mulligan.pages import labelled
 from mulligan.plugins import BadAnswer, Bank, InvalidInput, Json, Prompt, Prompts, QueryError
 from mulligan.running import Store, both_ways, run_coroutine, settled
@@ -52,6 +53,7 @@ T = TypeVar("T")
 CYPHER = "Cypher"
 """The default query language; the database's own name for its dialect replaces it."""
 SLOTS = ("language", "rows", "graph", "notes", "lessons")
+"""The placeholders of the prompts kg.draft and kg.revise."""
 
 
 class GenerateQuery(BaseModel):
@@ -95,7 +97,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
             rules and the model can tell; see docs/knowledge-graphs.md.
         drafts: The number of first drafts, at "judged". Their answers are compared by their rows.
         max_tokens: The most tokens of a draft or revision; None: the model's own limit.
-        temperatures: Those of the first draft and of later ones; None: the model's own, which the judge always has.
+        temperatures: The temperatures of the first draft and of later ones; None: the model's own, as for the judge.
         prompts: A folder with kg.draft.md, kg.revise.md and kg.judge.md that replace the default prompts.
 
     The other arguments and errors are those of `ReflexionAgent`.
@@ -141,29 +143,29 @@ class KGQueryReflexionAgent(ReflexionAgent):
         self.query_lang, self.seconds, self.rows = query_lang, seconds, rows
         self.until: Until = until
         self.drafts, self.max_tokens = drafts, max_tokens
-        self._first, self._later = temperatures or (None, None)
+        self._first_temperature, self._later_temperature = temperatures or (None, None)
         self._texts = prompts_of(prompts)
         self._prompts = query_prompts(self._texts)
-        self._own = not isinstance(connection_args, Graph)
+        self._opened_here = not isinstance(connection_args, Graph)
         self._database = connection_args if isinstance(connection_args, Graph) else open_graph(connection_args)
         self.connection_args = _Access(connection_args if isinstance(connection_args, Mapping) else {})
         self.neodriver: Any = None
         self._querying = Querying(
             self._database,
-            self._found,
-            is_own=lambda: not self._replaced(),
+            self._rows_of,
+            is_own=lambda: not self._asks_elsewhere(),
             rows=rows,
             judged=until == "judged",
             drafts=drafts,
         )
 
     def _create_initial_responder(self, prompt: str | None = None) -> ResponderWithRetries:
-        return self._responder("draft", GenerateQuery, prompt, self._first, _DraftResponder)
+        return self._responder("draft", GenerateQuery, prompt, self._first_temperature, _DraftResponder)
 
     def _create_revise_responder(self, prompt: str | None = None) -> ResponderWithRetries:
         if self.until == "judged":
-            return self._responder("draft", GenerateQuery, prompt, self._later, _RedraftResponder)
-        return self._responder("revise", ReviseQuery, prompt, self._later, _QueryResponder)
+            return self._responder("draft", GenerateQuery, prompt, self._later_temperature, _RedraftResponder)
+        return self._responder("revise", ReviseQuery, prompt, self._later_temperature, _QueryResponder)
 
     def _judge(self) -> RowsJudge | None:
         if self.until == "rows":
@@ -176,7 +178,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         schema: type[BaseModel],
         prompt: str | None,
         temperature: float | None,
-        kind: type[_QueryResponder],
+        responder_class: type[_QueryResponder],
     ) -> ResponderWithRetries:
         def values() -> Mapping[str, str]:
             database, language = self._database, self.query_lang
@@ -188,21 +190,21 @@ class KGQueryReflexionAgent(ReflexionAgent):
             }
 
         options = {"max_tokens": self.max_tokens, "temperature": temperature}
-        given = {name: value for name, value in options.items() if value is not None}
-        made = kind(self.conversation.chat, schema, self._prompts[part], values, **given)
-        made.drafts = self.drafts
-        return made
+        set_options = {name: value for name, value in options.items() if value is not None}
+        responder = responder_class(self.conversation.chat, schema, self._prompts[part], values, **set_options)
+        responder.drafts = self.drafts
+        return responder
 
     def _tool_function(self, state: list[BaseMessage]) -> ToolMessage:
         """Run the proposed queries: see `Querying.tried`.
 
-        The message's `artifact` holds the query and its result, its text as much of it as the model is shown.
+        The message's `artifact` holds the query and its whole result; its text holds as much as the model is shown.
         """
         calls = getattr(state[-1], "tool_calls", ())
         call: Mapping[str, Any] = calls[0] if calls else {"args": {"answer": state[-1].text}}
         queries = (every_query_in if self.until == "judged" else queries_in)(call["args"])
-        tried = self._querying.tried(queries, self._asked, queries_run(state), state[0].text)
-        return tool_message(self._awaited(tried), call)
+        running = self._querying.tried(queries, self._asked, queries_run(state), state[0].text)
+        return tool_message(self._wait_for(running), call)
 
     def _prepare(self) -> None:
         if not self._overridden("_tool_function"):
@@ -212,9 +214,9 @@ class KGQueryReflexionAgent(ReflexionAgent):
         """Connect to the database; called before the model is first asked and before each query. Raises `GraphError`
         if the database cannot be reached."""
         if self.neodriver is None and not self._overridden("_query_graph_database"):
-            self._awaited(self._reached())
+            self._wait_for(self._reach())
 
-    async def _reached(self) -> None:
+    async def _reach(self) -> None:
         with suppress(QueryError):  # it answers, even if it refuses the query
             await self._database.run("RETURN 1 AS connected", rows=1)
 
@@ -226,7 +228,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         self._connect_db()
         if self.neodriver is not None:
             return self.neodriver.query(query)
-        found = self._awaited(self._run(query))
+        found = self._wait_for(self._run(query))
         return [dict(row) for row in found.rows], found
 
     async def _run(self, query: str) -> Rows:
@@ -236,34 +238,34 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return getattr(type(self), name) is not getattr(KGQueryReflexionAgent, name)
 
     async def _asked(self, query: str) -> dict[str, Json]:
-        """Return what came of the query: see `Querying.asked`. Inside a node it is a step of the journal."""
+        """Return the outcome of the query: see `Querying.asked`. Inside a node it is a step of the journal."""
         work = here.get()
         return await self._querying.asked(query, work.episode.task.prompt if work else "")
 
-    def _replaced(self) -> bool:
+    def _asks_elsewhere(self) -> bool:
         """Whether a subclass asks something else than the database."""
         return self._overridden("_connect_db") or self._overridden("_query_graph_database")
 
-    async def _found(self, query: str) -> Rows:
-        """Return the rows of the database, or of what a subclass asks instead."""
-        if not self._replaced():
+    async def _rows_of(self, query: str) -> Rows:
+        """Return the rows of the query, from the database or from what a subclass asks instead."""
+        if not self._asks_elsewhere():
             return await self._run(query)
         found: Any = await asyncio.to_thread(self._query_graph_database, query)
         if inspect.isawaitable(found):
             found = await found
-        rows, more = cast(tuple[Any, Any], (*found, None)[:2] if isinstance(found, tuple) else (found, None))
+        rows, details = cast(tuple[Any, Any], (*found, None)[:2] if isinstance(found, tuple) else (found, None))
         if rows is None:  # how neo4j_utils reports an error
             raise QueryError("The database refused the query without giving a reason.", "failed")
-        listed: list[Any] = json.loads(json.dumps([_plain(row) for row in rows], default=_plain))
-        truncated = len(listed) > self.rows or (isinstance(more, Rows) and more.truncated)
-        return Rows((), tuple(listed[: self.rows]), truncated)
+        plain_rows: list[Any] = json.loads(json.dumps([_plain(row) for row in rows], default=_plain))
+        truncated = len(plain_rows) > self.rows or (isinstance(details, Rows) and details.truncated)
+        return Rows((), tuple(plain_rows[: self.rows]), truncated)
 
-    def _awaited(self, asking: Coroutine[Any, Any, T]) -> T:
+    def _wait_for(self, running: Coroutine[Any, Any, T]) -> T:
         work = here.get()
         if work is None:
-            return run_coroutine(asking)
-        work.waits = asyncio.run_coroutine_threadsafe(asking, work.loop)
-        return work.waits.result()
+            return run_coroutine(running)
+        work.pending = asyncio.run_coroutine_threadsafe(running, work.loop)
+        return work.pending.result()
 
     def _answered(self, reading: Reading, message: ToolMessage) -> str:
         return query_answered(reading, message)
@@ -273,19 +275,16 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return False if message.status == "error" else super()._passed(reading, message)
 
     def _settles(self, message: ToolMessage) -> str:
-        """Rows with a value end the loop."""
         return rows_settle(message)
 
-    def _final(self, messages: Transcript, ended: dict[str, Any]) -> Any:
-        """Return the result: at the best query of a run that ended unsure; without rows if nothing is in the graph."""
-        if ended.get("stop") == "unsure":
-            runs = [n for n, m in enumerate(messages) if isinstance(m, ToolMessage)]
-            best = next(
-                (n for n in runs if record_in(cast(Any, messages[n])).get("query") == ended["answer"]), runs[-1]
-            )
-            messages = Transcript(messages[: best + 1])
-        final = super()._final(messages, ended)
-        is_absent = ended.get("stop") == "absent" and isinstance(final, ReflexionAgentResult)
+    def _final(self, messages: Transcript, result: dict[str, Any]) -> Any:
+        """Return the result: that of the best query if the run ended unsure; without rows if it ended absent."""
+        if result.get("stop") == "unsure":
+            tools = {n: message for n, message in enumerate(messages) if isinstance(message, ToolMessage)}
+            best = [n for n, tool in tools.items() if record_in(tool).get("query") == result["answer"]]
+            messages = Transcript(messages[: (best[0] if best else max(tools)) + 1])
+        final = super()._final(messages, result)
+        is_absent = result.get("stop") == "absent" and isinstance(final, ReflexionAgentResult)
         return replace(final, tool_result=None) if is_absent else final
 
     def _parse_final_result(self, output: Any) -> ReflexionAgentResult:
@@ -293,10 +292,10 @@ class KGQueryReflexionAgent(ReflexionAgent):
         message = last(output, ToolMessage)
         if message is None:
             return ReflexionAgentResult(None)
-        found = record_in(message)
-        failed = f"the last query failed: {found['error']}" if "error" in found else ""
-        note = "; ".join(str(found[name]) for name in ("truncated", "composed") if name in found)
-        return ReflexionAgentResult(found.get("query"), found["result"], detail=failed, note=note)
+        outcome = record_in(message)
+        detail = f"the last query failed: {outcome['error']}" if "error" in outcome else ""
+        note = "; ".join(str(outcome[name]) for name in ("truncated", "composed") if name in outcome)
+        return ReflexionAgentResult(outcome.get("query"), outcome["result"], detail=detail, note=note)
 
     def _recalling(self) -> Bank | None:
         return with_pairs(super()._recalling(), self._querying)
@@ -305,8 +304,8 @@ class KGQueryReflexionAgent(ReflexionAgent):
         settings: dict[str, Json] = {"database": self._database.name, "language": self.query_lang, "rows": self.rows}
         settings |= {"until": self.until} if self.until != "rows" else {}
         settings |= {"max_tokens": self.max_tokens} if self.max_tokens else {}
-        if self._first is not None and self._later is not None:
-            settings["temperatures"] = [self._first, self._later]
+        if self._first_temperature is not None:
+            settings["temperatures"] = [self._first_temperature, self._later_temperature]
         return {**super()._settings(), **settings, "seconds": self.seconds}
 
     def _prompt_texts(self) -> Mapping[str, str]:
@@ -325,7 +324,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
 
     async def aclose(self) -> None:
         await super().aclose()
-        if self._own:
+        if self._opened_here:
             await self._database.close()
 
 
@@ -343,24 +342,22 @@ def _plain(value: Any) -> Any:
     return dict(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else str(value)
 
 
-_LIMITED = re.compile(r"(?:\s*;|\s+LIMIT\s+\d+)+$", re.IGNORECASE)
+_LIMIT_AT_END = re.compile(r"(?:\s*;|\s+LIMIT\s+\d+)+$", re.IGNORECASE)
 
 
 class _QueryResponder(SchemaResponder):
-    """Asks for a query, and merges several tool calls into one. Of a call that was cut off, the whole fields count.
-
-    drafts: how many drafts a `_DraftResponder` makes.
-    """
+    """Asks for a query, and merges several tool calls into one. If a call was cut off, its complete fields count."""
 
     needs_tools = may_be_empty = True
     drafts = 1
+    """The number of drafts that a `_DraftResponder` makes."""
 
     async def _ask(self, messages: list[BaseMessage]) -> Any:
-        return merge_calls(mended(await super()._ask(messages), self._schema))
+        return merge_calls(with_whole_fields(await super()._ask(messages), self._schema))
 
 
 class _DraftResponder(_QueryResponder):
-    """Asks for the drafts of a query, each in another way than those before it, and returns all as one message."""
+    """Asks for several drafts of a query, each unlike those before it, and returns them all as one message."""
 
     @both_ways
     async def arespond(self, state: Sequence[BaseMessage]) -> Any:
@@ -379,8 +376,10 @@ class _DraftResponder(_QueryResponder):
 
 
 class _RedraftResponder(_QueryResponder):
-    """Asks for another query, given what was tried: see `redraft_messages`. One that failed or gave no rows before is
-    asked for anew, at most twice; then it counts."""
+    """Asks for another query, given the earlier ones: see `redraft_messages`.
+
+    If the query failed or gave no rows before, another one is asked for, at most twice; then it counts.
+    """
 
     @both_ways
     async def arespond(self, state: Sequence[BaseMessage]) -> Any:
@@ -398,30 +397,31 @@ class _RedraftResponder(_QueryResponder):
 
 
 def in_another_way(written: Sequence[str]) -> HumanMessage:
-    """Return the request for a query that is built otherwise than these."""
-    asked = "Answer the question with a query that is built in another way than these"
-    return HumanMessage(labelled(asked, "\n".join(written)))
+    """Return the request for a query that is unlike these."""
+    request = "Answer the question with a query that is built in another way than these"
+    return HumanMessage(labelled(request, "\n".join(written)))
 
 
 def failed_in(messages: Sequence[BaseMessage]) -> frozenset[str]:
-    """Return the queries that failed or gave no rows, folded: as the model wrote them, and as they were repaired. Not
-    those that look for what is not in the graph, which may be the right ones."""
+    """Return the folded queries that failed or gave no rows, as the model wrote them and as they were repaired.
+
+    Those that look for something that is not in the graph are left out, since they may be right.
+    """
     failed, written = list[str](), list[str]()
     for message in messages:
         if isinstance(message, AIMessage):
             written = [query for call in message.tool_calls for query in every_query_in(call["args"])]
         elif isinstance(message, ToolMessage):
-            found = record_in(message)
-            if found.get("result") or found.get("absent"):
+            outcome = record_in(message)
+            if outcome.get("result") or outcome.get("absent"):
                 continue
-            failed += [str(found.get("query", "")), *(written if len(written) == 1 else ())]
+            failed += [str(outcome.get("query", "")), *(written if len(written) == 1 else ())]
     return frozenset(map(folded, failed))
 
 
 def folded(query: str) -> str:
-    """Return the query alone with single spaces, and without a limit or a semicolon at its end: no rows come either
-    way."""
-    return _LIMITED.sub("", " ".join(bare_query(query).split()))
+    """Return the bare query with single spaces, without a limit or semicolon at its end, to compare queries."""
+    return _LIMIT_AT_END.sub("", " ".join(bare_query(query).split()))
 
 
 def query_prompts(prompts: Prompts) -> Mapping[str, Prompt]:

@@ -23,23 +23,21 @@ from mulligan import Limits
 from mulligan.langgraph.calling import called
 from mulligan.langgraph.journalled import model_id, models_in
 from mulligan.langgraph.judging import Judgement
-from mulligan.langgraph.working import (
+from mulligan.langgraph.state import (
     DRAFT,
     EXECUTE_TOOL,
     REVISE,
     Reading,
     Record,
-    Recorder,
     ReflexionState,
-    Work,
     answered,
-    log,
     message_of,
     newest,
     result_of,
     since_question,
     text_of,
 )
+from mulligan.langgraph.working import Recorder, Work, log
 from mulligan.plugins import (
     Attempt,
     BadAnswer,
@@ -79,63 +77,62 @@ Approve: TypeAlias = Callable[[AIMessage, str, str, int], tuple[AIMessage, ToolM
 """Takes the proposal, its answer, the question and the trial's number. Returns the proposal to execute, perhaps edited,
 and the tool message that replaces its execution if it was refused."""
 
+STEPS = 30
+"""The default number of steps. A step is a draft or a revision."""
+OWN_RULE = "the agent's own rule ended it"
 REFUSED = "A person refused to run this."
-HOW = 'Answer with Command(resume=…): True, {"edit": "…"} or {"refuse": "why"}.'
+HOW_TO_DECIDE = 'Answer with Command(resume=…): True, {"edit": "…"} or {"refuse": "why"}.'
 
 
 def ask_person(proposal: AIMessage, answer: str, question: str, trial: int) -> tuple[AIMessage, ToolMessage | None]:
     """Interrupt the graph until a person has decided. An invalid decision is asked for again."""
-    payload: dict[str, Any] = {"approve": answer, "question": question, "trial": trial, "how": HOW}
+    payload: dict[str, Any] = {"approve": answer, "question": question, "trial": trial, "how": HOW_TO_DECIDE}
     decision = interrupt(payload)
-    while (taken := _taken(decision, proposal, answer)) is None:
+    while (outcome := _outcome_of(decision, proposal, answer)) is None:
         decision = interrupt({**payload, "error": f"{decision!r} is not a valid decision."})
-    return taken
+    return outcome
 
 
-def _taken(decision: Any, proposal: AIMessage, answer: str) -> tuple[AIMessage, ToolMessage | None] | None:
+def _outcome_of(decision: Any, proposal: AIMessage, answer: str) -> tuple[AIMessage, ToolMessage | None] | None:
+    """Return what `Approve` returns for this decision; None if it is not valid."""
     if decision is True or decision == "approve":
         return proposal, None
     if decision is False or decision == "refuse":
         return proposal, answered(proposal, REFUSED, "error")
-    if not isinstance(decision, dict) or len(decided := cast(dict[str, Any], decision)) != 1:
+    if not isinstance(decision, dict) or len(cast(dict[str, Any], decision)) != 1:
         return None
-    ((kind, value),) = decided.items()
+    ((kind, value),) = cast(dict[str, Any], decision).items()
     if kind == "edit" and isinstance(value, str) and value.strip():
-        return edited(proposal, answer, value), None
+        return with_answer(proposal, answer, value), None
     if kind == "refuse" and isinstance(value, str):
         return proposal, answered(proposal, f"{REFUSED} {value}".strip(), "error")
     return None
 
 
-def edited(proposal: AIMessage, answer: str, instead: str) -> AIMessage:
-    """Return the proposal with another answer, in its text or wherever its tool call holds the answer."""
+def with_answer(proposal: AIMessage, answer: str, edited: str) -> AIMessage:
+    """Return the proposal with the edited answer, in its text or wherever its tool call holds the answer."""
     if not proposal.tool_calls:
-        return proposal.model_copy(update={"content": instead})
+        return proposal.model_copy(update={"content": edited})
     call = proposal.tool_calls[0]
-    args = {name: _replaced(value, answer, instead) for name, value in call["args"].items()}
-    calls = [{**call, "args": args}, *proposal.tool_calls[1:]]
+    arguments = {name: _replace(value, answer, edited) for name, value in call["args"].items()}
+    calls = [{**call, "args": arguments}, *proposal.tool_calls[1:]]
     content = proposal.content
-    if isinstance(content, list):  # providers that repeat their calls there
-        content = [_block(block, call["id"], args) for block in content]
+    if isinstance(content, list):  # some providers repeat the calls there
+        content = [
+            {**block, "input": arguments} if isinstance(block, dict) and _is_call(block, call["id"]) else block
+            for block in content
+        ]
     return proposal.model_copy(update={"tool_calls": calls, "content": content, "additional_kwargs": {}})
 
 
-def _replaced(value: Any, answer: str, instead: str) -> Any:
+def _replace(value: Any, answer: str, edited: str) -> Any:
     if isinstance(value, list):
-        return [_replaced(item, answer, instead) for item in cast(list[Any], value)]
-    return instead if value == answer else value
+        return [_replace(item, answer, edited) for item in cast(list[Any], value)]
+    return edited if value == answer else value
 
 
-def _block(block: Any, id: str | None, args: dict[str, Any]) -> Any:
-    if not isinstance(block, dict):
-        return block
-    found = cast(dict[str, Any], block)
-    return {**found, "input": args} if found.get("type") == "tool_use" and found.get("id") == id else found
-
-
-STEPS = 30
-"""The default number of steps. A step is a draft or a revision."""
-OWN_RULE = "the agent's own rule ended it"
+def _is_call(block: Mapping[str, Any], id: str | None) -> bool:
+    return block.get("type") == "tool_use" and block.get("id") == id
 
 
 @dataclass(frozen=True)
@@ -143,21 +140,22 @@ class Parts:
     """The functions that the nodes call with the messages since the question. Those that are not async run in a thread.
 
     Attributes:
-        draft, execute, revise: Return the node's message. A draft or a revision may raise `BadAnswer`: no valid answer.
+        draft, execute, revise: Return the node's message. A draft or a revision raises `BadAnswer` if there is no valid
+            answer.
         read: Reads a draft or a revision.
         answered: Returns the answer that was really executed.
-        passed: Whether a trial is good enough, given the revision and the tool's message; None: it cannot be told.
+        passed: Returns whether a trial is good enough, given the revision and the tool's message; None if unknown.
         goes_on: A rule of the user's after a revision, which returns "execute_tool" or END; None: `passed`, `settles`
             and the limits decide.
         settles: Returns why a result ends the loop in any case; "" if it does not.
         approve: Asks a person before anything is executed; None: nobody is asked.
-        judge: Judges each result, the last one included, before anything is revised; `passed`, `settles` and `goes_on`
-            then say nothing. `revise` gets the critique as the last message, and its score does not count. None: the
+        judge: Judges each result, the last one included, before a revision. `passed`, `settles` and `goes_on` are then
+            not called. `revise` gets the critique as the last message, and its score does not count. None: the
             revision judges.
         conclude: Called before the run ends, with the question and the tool's message of the answer that counts. The
             record keeps what it asks a model, so that a resumed run does not ask again.
 
-    A loop that `goes_on` or `settles` ends, and that `passed` does not call good, ends as "unconfirmed".
+    If `goes_on` or `settles` ends a loop whose result has not passed, it ends as "unconfirmed".
     """
 
     draft: Callable[[list[BaseMessage]], Any]
@@ -179,7 +177,7 @@ class Nodes:
 
     Attributes:
         agent_id: The owner of the records.
-        head, files: What the record says about versions, models and prompts.
+        head, files: The record's versions, models, settings and prompts.
         bank: Lessons are recalled from it before the draft.
         learn: Whether the bank learns from each run that ends.
         name: The name of the graph.
@@ -197,15 +195,14 @@ class Nodes:
 
     @cached_property
     def limits(self) -> Limits:
-        """The limits of the episode: a step is a draft or a revision, and without a judge the last one only judges."""
+        """The limits of the episode. A step is a draft or revision; without a judge, the last one only judges."""
         return Limits(trials=self.steps if self.parts.judge else max(self.steps - 1, 1), identical=None)
 
     async def draft(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
         messages, removed = since_question(state["messages"]), list[RemoveMessage]()
         if messages[0].id and messages[0].id == (state.get("record") or {}).get("question"):
-            removed = [
-                RemoveMessage(id=message.id or "") for message in messages[1:]
-            ]  # the same question again: start over
+            # the same question again: start over
+            removed = [RemoveMessage(id=message.id or "") for message in messages[1:]]
             messages = messages[:1]
         record = await self._record(messages[0], config)
         async with self.recorder.work(record, "trial.1", "draft") as work:
@@ -231,10 +228,10 @@ class Nodes:
         proposal, refusal, edits = newest(messages, AIMessage), None, list[BaseMessage]()
         if self.parts.approve is not None:
             answer, question = self.parts.read(proposal).answer, messages[0].text
-            edited, refusal = self.parts.approve(proposal, answer, question, number)
-            if edited is not proposal:
-                messages = [edited if message is proposal else message for message in messages]
-                proposal, edits = edited, [edited]
+            approved, refusal = self.parts.approve(proposal, answer, question, number)
+            if approved is not proposal:
+                messages = [approved if message is proposal else message for message in messages]
+                proposal, edits = approved, [approved]
         async with self.recorder.work(record, f"trial.{number}", "act") as work:
             message: ToolMessage = refusal or await called(self.parts.execute, messages)
             reading = self.parts.read(proposal)
@@ -262,26 +259,24 @@ class Nodes:
             except BadAnswer as error:
                 return await self._learn(await self._unrevised(work, tool, error), work)
             reading = self.parts.read(message)
-            passed, ended, last = (
-                await self._verdict(reading, tool),
-                self.parts.settles(tool),
-                number >= self.limits.trials,
-            )
+            passed, end_reason = await self._verdict(reading, tool), self.parts.settles(tool)
+            is_last = number >= self.limits.trials
             if self.parts.goes_on is not None:
-                ends = self.parts.goes_on([*messages, message]) == END
-                own = "" if last else OWN_RULE  # at the last step, it is the limit that ends it
-                passed, ended = (passed, ended or own) if ends else (False, "")
-            if ended and passed is False:
+                if self.parts.goes_on([*messages, message]) != END:
+                    passed, end_reason = False, ""
+                elif not end_reason and not is_last:  # the limit ends the last step
+                    end_reason = OWN_RULE
+            if end_reason and passed is False:
                 passed = None
-            text, usage = _feedback_text(reading, critique=passed is not False or last), work.spent()
+            text, usage = _feedback_text(reading, critique=passed is not False or is_last), work.spent()
             feedback = Feedback(passed, text, reading.score, "revise", usage=usage)
             await work.keep(Evaluated(number, feedback, work.lap()))
-            update = {"messages": [message], **await self._after_verdict(work, reading, tool, ended)}
+            update = {"messages": [message], **await self._after_verdict(work, reading, tool, end_reason)}
         return await self._learn(update, work)
 
     async def _judged(self, work: Work, messages: list[BaseMessage]) -> dict[str, Any]:
         """Judge the newest result; then end the run, or revise."""
-        assert self.parts.judge is not None, "only a run with a judge is judged"
+        assert self.parts.judge is not None, "revise calls this only with a judge"
         number, tool = len(work.episode.trials), newest(messages, ToolMessage)
         judgement: Judgement = await called(self.parts.judge, messages)
         text = judgement.critique if judgement.passed is not False else "the rows do not answer the question"
@@ -316,23 +311,25 @@ class Nodes:
 
     async def _unrevised(self, work: Work, tool: ToolMessage, error: BadAnswer) -> dict[str, Any]:
         """End a run without a valid revision. A result that is good or ends the loop counts all the same."""
-        passed, ended = await self._verdict(Reading(""), tool), self.parts.settles(tool)
-        if not passed and not ended:
+        passed, end_reason = await self._verdict(Reading(""), tool), self.parts.settles(tool)
+        if not passed and not end_reason:
             return await self._stopped(work, Stop("gave_up", str(error)), tool)
         feedback = Feedback(passed or None, str(error), source="revise", usage=work.spent())
         await work.keep(Evaluated(len(work.episode.trials), feedback, work.lap()))
-        return await self._after_verdict(work, Reading(""), tool, ended)
+        return await self._after_verdict(work, Reading(""), tool, end_reason)
 
-    async def _after_verdict(self, work: Work, reading: Reading, tool: ToolMessage, ended: str = "") -> dict[str, Any]:
+    async def _after_verdict(
+        self, work: Work, reading: Reading, tool: ToolMessage, end_reason: str = ""
+    ) -> dict[str, Any]:
         """Return the update of the state after a verdict: the end, or the reflection and the next trial.
 
         Args:
-            ended: Why the loop ends, if a rule besides the verdict and the limits ended it.
+            end_reason: Why the loop ends, if a rule besides the verdict and the limits ends it.
         """
         move, number = due(work.episode, self.limits), len(work.episode.trials)
         feedback = work.episode.trials[-1].feedback
-        if ended and feedback is not None and feedback.passed is None:
-            return await self._stopped(work, Stop("unconfirmed", f"{ended}; {feedback.text}"), tool)
+        if end_reason and feedback is not None and feedback.passed is None:
+            return await self._stopped(work, Stop("unconfirmed", f"{end_reason}; {feedback.text}"), tool)
         if isinstance(move, Stop):
             used = f"{work.steps} of {self.steps} steps used"
             stop = replace(move, detail=used) if move.reason == "exhausted" else move
@@ -345,7 +342,7 @@ class Nodes:
     async def _stopped(
         self, work: Work, stop: Stop, tool: ToolMessage | None = None, messages: Sequence[BaseMessage] = ()
     ) -> dict[str, Any]:
-        """End the run, and return the update of the state. messages: needed where an earlier answer may be the best."""
+        """End the run, and return the update of the state. messages: needed if an earlier answer may be the best."""
         if messages:
             tool = message_of(replace(work.episode, stop=stop), messages)
         if self.parts.conclude is not None and tool is not None:
@@ -374,13 +371,13 @@ class Nodes:
         prompt = question.text
         if not prompt.strip():
             raise InvalidInput("The question is empty. Write what you want to find out.")
-        where = config.get("configurable", {})
-        thread, run = where.get("thread_id"), secrets.token_hex(6)
+        settings = config.get("configurable", {})
+        thread, run = settings.get("thread_id"), secrets.token_hex(6)
         if thread is not None and question.id:
-            outer = str(where.get("checkpoint_ns", "")).rpartition("|")[0]  # without the task of this node
-            run = digest([str(thread), outer, question.id, prompt, self.agent_id, self.name])[:12]
-            if (known := await self.recorder.stored(f"{run}.1")) is not None:
-                return _new_record(known, question)
+            outer_namespace = str(settings.get("checkpoint_ns", "")).rpartition("|")[0]  # without this node's own task
+            run = digest([str(thread), outer_namespace, question.id, prompt, self.agent_id, self.name])[:12]
+            if (stored := await self.recorder.stored(f"{run}.1")) is not None:
+                return _new_record(stored, question)
         plan = Plan(recalls=self.bank is not None, reflects=True)
         head, started = self.head, round(time.time(), 3)
         if thread is not None:
@@ -391,14 +388,14 @@ class Nodes:
         try:
             await self.recorder.begin(episode, record, self.files)
         except StoreError:
-            if (known := await self.recorder.stored(episode.id)) is None:
+            if (stored := await self.recorder.stored(episode.id)) is None:
                 raise
-            return _new_record(known, question)  # another run of the thread was faster
+            return _new_record(stored, question)  # another run of the same thread has created it
         return record
 
 
 def _unsure(work: Work, detail: str) -> Stop | None:
-    """Return the end of a run whose best answer has rows that were not judged good enough; None without such rows."""
+    """Return the stop of a run whose best answer has rows, but not good enough ones; None without such rows."""
     best = work.episode.best
     feedback = best.feedback if best else None
     if best is None or feedback is None or feedback.score == 0:
@@ -408,7 +405,7 @@ def _unsure(work: Work, detail: str) -> Stop | None:
 
 
 def _feedback_text(reading: Reading, *, critique: bool) -> str:
-    """Return the score in words, with the critique if no reflection will hold it."""
+    """Return the score in words, with the critique if no reflection holds it."""
     score = "no score" if reading.score is None else f"scored {reading.score:g} of 10 by the model itself"
     return f"{score}: {reading.reflection}" if critique and reading.reflection else score
 
@@ -418,11 +415,11 @@ def _new_record(begun: Any, question: BaseMessage) -> Record:
 
 
 def episode_head(models: Mapping[str, Any], prompts: Mapping[str, str], settings: Mapping[str, Json]) -> Head:
-    """Return what the record of an episode says about versions, models, prompts and settings.
+    """Return the head of an episode's record: versions, models, prompts and settings.
 
     Args:
         models: Journalled models by role.
         prompts: sha256 by name.
     """
-    named = {role: ", ".join(map(model_id, models_in(model))) for role, model in models.items()}
-    return Head(versions("langgraph", "langchain-core"), named, {"led_by": "langgraph", **settings}, prompts)
+    ids = {role: ", ".join(map(model_id, models_in(model))) for role, model in models.items()}
+    return Head(versions("langgraph", "langchain-core"), ids, {"led_by": "langgraph", **settings}, prompts)

@@ -66,18 +66,18 @@ class GraphOptions(Followed):
         database: The database on a server (default: the server's own default).
         model: local, PROVIDER:NAME or scripted:FILE (default: MULLIGAN_MODEL).
         max_steps: Maximum number of drafts and revisions (default: 30).
-        good_score: The minimum score of good rows, out of 10 (default: 7).
+        good_score: The score, out of 10, that good rows have at least (default: 7).
         rows: Maximum number of rows in an answer (default: 30).
         seconds: Stop a query after S seconds (default: 10).
-        prompt_engine: Let the model choose parts of the schema, or show it the whole schema (default: choose if it is
-            long).
-        until: End when rows are judged to answer the question (default), or at the first rows.
-        drafts: Write K first drafts and compare their rows (default: 1); only with --until judged.
-        max_tokens: Maximum number of tokens in a draft (default: 400 for a local model without a limit, else the
-            model's own).
-        answer: Also answer in a sentence, made only from the rows.
-        bank: The agent whose bank --memory uses (default: the unnamed agent); in Python you can also pass a
-            bank, to which no lessons are added.
+        prompt_engine: Let the model choose parts of the schema, or show it the whole schema (default: let it choose if
+            the schema is long).
+        until: Stop when rows are judged to answer the question (default), or as soon as a query returns rows.
+        drafts: Write K first drafts, and compare their rows (default: 1). Works only with --until judged.
+        max_tokens: Maximum number of tokens in a draft (default: the model's own limit, or 400 for a local model
+            without one).
+        answer: Also answer in a sentence that uses only the rows.
+        bank: The agent whose bank --memory uses (default: the default bank). In Python, you can also pass a bank, to
+            which no lessons are added.
         temperatures: The temperatures of the first draft and of later ones (default: 0 and 0.8 for a local model
             without one, else the model's own).
     """

@@ -1,7 +1,7 @@
 """Stores keep episodes, lessons, queued work and benchmark runs. `open_store` opens one by its address.
 
-A folder here is a kind of store: its name is the scheme of its addresses, and `open_address` in its `__init__.py`
-opens one.
+Each folder here is a kind of store. Its name is the scheme of the addresses, and `open_address` in its `__init__.py`
+opens a store.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ __all__ = ["open_store"]
 
 
 def open_store(address: str | Path) -> Store:
-    """A store by its address. No file is read or made until it is used; close it in the end.
+    """A store by its address. It reads and creates no file until it is used. Close it when you are done.
 
     Args:
-        address: `sqlite:///mine.db` (`sqlite:////tmp/mine.db` is an absolute path), the plain path of a SQLite file,
-            `postgresql://role@host/name` (docs/stores.md), `memory:` for a store of its own that is gone once it is
-            closed, or `memory:NAME` for one that everybody in this process shares who opens that name, until the last
-            of them closes it.
+        address: `sqlite:///mine.db` (`sqlite:////tmp/mine.db` is an absolute path), the plain path of an SQLite file,
+            `postgresql://role@host/name` (docs/stores.md), `memory:` for a new store that is gone once it is closed, or
+            `memory:NAME` for a store that all who open this name in this process share, until the last one closes it.
 
     Raises:
-        InvalidInput: The address names no kind of store, or not the way that this kind is named.
+        InvalidInput: The address does not name a kind of store, or is not written as that kind requires.
     """
     scheme, rest = parse_address(address)
     return import_module(f"mulligan.store.{scheme}").open_address(rest)
@@ -46,18 +45,18 @@ def is_local(address: str | Path) -> bool:
 
 
 def shown_address(address: str) -> str:
-    """An address as it may be shown: without a password."""
+    """An address without its password, for messages."""
     return re.sub(r"(?<=://)([^/:@]*):[^/]*(?=@)|(password=)[^&]*", r"\1\2", address)
 
 
 def parse_address(address: str | Path) -> tuple[str, str]:
     """The kind of store and what comes after the colon, such as `("sqlite", "///mine.db")`. Raises `InvalidInput`."""
-    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", address, re.DOTALL) if isinstance(address, str) else None
-    if found is None:
+    parts = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", address, re.DOTALL) if isinstance(address, str) else None
+    if parts is None:
         if not str(address).strip():
             raise InvalidInput("The address of the store is empty: name a file, such as sqlite:///mulligan.db")
         return "sqlite", f"///{address}"
-    scheme, rest = found[1].lower(), found[2]
+    scheme, rest = parts[1].lower(), parts[2]
     known = sorted(folder.parent.name for folder in _HERE.glob("*/__init__.py"))
     if scheme not in known:
         raise InvalidInput(

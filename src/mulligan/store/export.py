@@ -19,40 +19,40 @@ log = logging.getLogger("mulligan")
 
 
 async def export(store: EpisodeReader, episodes: Sequence[str]) -> Json:
-    """Records, events, journal steps (requests and results whole) and files of these episodes.
+    """Exports records, events, journal steps (with whole requests and results) and files of these episodes.
 
-    {"mulligan": version, "schema": 1, "episodes": [{"episode", "events", "steps", "files"}], "steps": [...]}: the
-    last holds the steps of all episodes, for a model that replays them. A step is {"episode", "key", "request",
-    "request_hash", "result", "done"}; its hash is that of the request before masking. Raises `NotFound`.
+    The form is {"mulligan": version, "schema": 1, "episodes": [{"episode", "events", "steps", "files"}], "steps":
+    [...]}, where the last has the steps of all episodes, for a model that replays them. A step is {"episode", "key",
+    "request", "request_hash", "result", "done"}; the hash is that of the request before masking. Raises `NotFound`.
     """
     from importlib.metadata import version
 
-    exported = [one for _, one in await each_readable(episodes, lambda id: _exported(store, id))]
+    exported = [episode for _, episode in await each_readable(episodes, lambda id: _exported(store, id))]
     return {
         "mulligan": version("mulligan"),
         "schema": SCHEMA,
         "episodes": exported,
-        "steps": [step for one in exported for step in one["steps"]],
+        "steps": [step for episode in exported for step in episode["steps"]],
     }
 
 
 async def each_readable(ids: Sequence[str], read: Callable[[str], Awaitable[T]]) -> list[tuple[str, T]]:
-    """What `read` gives for each of these episodes, without those that cannot be read: a warning names them.
+    """Each of these episodes with the result of `read`. Unreadable ones are left out, with a warning.
 
-    Raises `Unreadable` where none can be read.
+    Raises `Unreadable` if none can be read.
     """
-    found: list[tuple[str, T]] = []
+    results: list[tuple[str, T]] = []
     errors: list[Unreadable] = []
     for id in ids:
         try:
-            found.append((id, await read(id)))
+            results.append((id, await read(id)))
         except Unreadable as error:
             errors.append(error)
-    if errors and not found:
+    if errors and not results:
         raise errors[0]
     for error in errors:
         log.warning("left out: %s", error)
-    return found
+    return results
 
 
 async def _exported(store: EpisodeReader, id: str) -> dict[str, Any]:

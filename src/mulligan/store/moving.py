@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from mulligan.core.errors import InvalidInput, StoreError
@@ -38,15 +39,20 @@ TABLES = {
     "bench_cases": ("run", "position"),
     "bench_leases": ("run",),
 }
-"""Each table with the columns that tell its rows apart. A table stands behind those that it refers to."""
+"""Each table and its key columns. A table comes after those that it refers to."""
 
-_TRUTHS = frozenset({"success", "fact", "pair", "borrowed", "told"})
-"""Columns that are numbers in SQLite, and true or false in PostgreSQL."""
+_BOOLEAN_COLUMNS = frozenset({"success", "fact", "pair", "borrowed", "told"})
+"""Columns that are numbers in SQLite, and booleans in PostgreSQL."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """What became of a table. copied: rows that were new there. compared: all, which are equal now."""
+    """The result for one table.
+
+    Attributes:
+        copied: rows that the target did not have.
+        compared: all rows, which are equal now.
+    """
 
     table: str
     copied: int
@@ -54,12 +60,15 @@ class Moved:
 
 
 async def move(source: Store, target: Store, done: Callable[[Moved], None] = lambda moved: None) -> Sequence[Moved]:
-    """Copies all rows under their numbers, then compares each. A copy that was cut off goes on where it was.
+    """Copies all rows with their numbers, then compares each. Continues a copy that was cut off.
 
-    Nothing may write to either store meanwhile. Vectors, history, receipts, the queue and leases come along.
+    Nothing may write to either store in the meantime. Vectors, history, receipts, the queue and leases are copied, too.
+
+    Args:
+        done: called for each table once it is compared.
 
     Raises:
-        InvalidInput: The target holds something that the source does not, or a newer program has added to one of them.
+        InvalidInput: The target has rows that the source does not have, or a newer program has extended one of them.
         StoreError: A row could not be stored, or differs afterwards.
     """
     here, there = _engine(source), _engine(target)
@@ -73,11 +82,11 @@ async def move(source: Store, target: Store, done: Callable[[Moved], None] = lam
     copied = {table: await _copy(here, there, table) for table in TABLES}
     (generation,) = await here.read(lambda db: db.execute("SELECT generation FROM bank").fetchone())
     await there.write(lambda db: db.execute("UPDATE bank SET generation = ?", (generation,)).rowcount)
-    found: list[Moved] = []
+    results: list[Moved] = []
     for table in TABLES:
-        found.append(Moved(table, copied[table], await _compare(here, there, table)))
-        done(found[-1])
-    return found
+        results.append(Moved(table, copied[table], await _compare(here, there, table)))
+        done(results[-1])
+    return results
 
 
 def _engine(store: Store) -> Engine:
@@ -92,50 +101,51 @@ def _columns(table: str) -> list[str]:
 
 async def _refuse_strangers(here: Engine, there: Engine, table: str) -> None:
     """Raises `InvalidInput` unless the last row of the target is one of the source."""
-    last = await _last(there, table)
-    if last is not None and (await _batch(there, table, last, at=True)) != (await _batch(here, table, last, at=True)):
+    last = await _last_key(there, table)
+    if last is not None and await _select(there, table, "=", last) != await _select(here, table, "=", last):
         raise InvalidInput(
             f"The store to copy to already has rows (table {table}): name an empty one, or one with an interrupted "
             "copy of this store."
         )
 
 
-async def _last(engine: Engine, table: str) -> tuple[Any, ...] | None:
+async def _last_key(engine: Engine, table: str) -> tuple[Any, ...] | None:
     keys = ", ".join(f"{key} DESC" for key in TABLES[table])
     query = f"SELECT {', '.join(TABLES[table])} FROM {table} ORDER BY {keys} LIMIT 1"
     return await engine.read(lambda db: db.execute(query).fetchone())
 
 
-async def _batch(engine: Engine, table: str, after: tuple[Any, ...] | None, *, at: bool = False) -> list[Any]:
-    """The next rows behind this key, in order; at: the row of this key alone."""
+async def _select(engine: Engine, table: str, operator: str, key: tuple[Any, ...] | None) -> list[Any]:
+    """The first rows, in order, whose key compares so with this one."""
     keys = ", ".join(TABLES[table])
-    places = ", ".join("?" * len(TABLES[table]))
-    where = "" if after is None else f" WHERE ({keys}) {'=' if at else '>'} ({places})"
+    placeholders = ", ".join("?" * len(TABLES[table]))
+    where = "" if key is None else f" WHERE ({keys}) {operator} ({placeholders})"
     query = f"SELECT {', '.join(_columns(table))} FROM {table}{where} ORDER BY {keys} LIMIT {BATCH}"
-    return await engine.read(lambda db: db.execute(query, after or ()).fetchall())
+    return await engine.read(lambda db: db.execute(query, key or ()).fetchall())
 
 
-async def _rows(engine: Engine, table: str, after: tuple[Any, ...] | None = None) -> AsyncIterator[list[Any]]:
-    places = [_columns(table).index(key) for key in TABLES[table]]
-    while rows := await _batch(engine, table, after):
+async def _batches(engine: Engine, table: str, after: tuple[Any, ...] | None = None) -> AsyncIterator[list[Any]]:
+    """All rows after this key, in batches."""
+    positions = [_columns(table).index(key) for key in TABLES[table]]
+    while rows := await _select(engine, table, ">", after):
         yield rows
-        after = tuple(rows[-1][place] for place in places)
+        after = tuple(rows[-1][position] for position in positions)
 
 
 async def _copy(here: Engine, there: Engine, table: str) -> int:
+    """Copies the rows that the target does not have yet. Returns their number."""
     names = _columns(table)
     insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) ON CONFLICT DO NOTHING"
-    truths = [place for place, name in enumerate(names) if name in _TRUTHS]
     copied = 0
 
+    def converted(name: str, value: Any) -> Any:
+        return bool(value) if name in _BOOLEAN_COLUMNS and value is not None else value
+
     def put(rows: list[Any]) -> Callable[[Connection], int]:
-        values = [
-            tuple(bool(value) if place in truths and value is not None else value for place, value in enumerate(row))
-            for row in rows
-        ]
+        values = [tuple(map(converted, names, row)) for row in rows]
         return lambda db: db.executemany(insert, values).rowcount
 
-    async for rows in _rows(here, table, await _last(there, table)):
+    async for rows in _batches(here, table, await _last_key(there, table)):
         await there.write(put(rows))
         copied += len(rows)
     if copied and TABLES[table][0] in ("n", "seq") and len(TABLES[table]) == 1:
@@ -144,18 +154,22 @@ async def _copy(here: Engine, there: Engine, table: str) -> int:
 
 
 async def _compare(here: Engine, there: Engine, table: str) -> int:
-    compared, theirs, none = 0, _rows(there, table), list[Any]()
-    async for rows in _rows(here, table):
-        found = await anext(theirs, none)
-        wrong = next((n for n, row in enumerate(rows) if n >= len(found) or tuple(found[n]) != tuple(row)), None)
-        if wrong is not None or len(found) > len(rows):
-            key = dict(zip(_columns(table), rows[wrong or 0], strict=True))
-            which = ", ".join(f"{name} {key[name]}" for name in TABLES[table])
-            raise StoreError(
-                f"The row of {table} with {which} differs after copying. Did another process write to a store?"
-            )
+    """Raises `StoreError` unless the table has the same rows in both stores. Returns their number."""
+    compared = 0
+    copies = _batches(there, table)
+    no_rows = list[Any]()
+    async for rows in _batches(here, table):
+        copied_rows = await anext(copies, no_rows)
+        for row, copied_row in zip_longest(rows, copied_rows):
+            if row is None or copied_row is None or tuple(row) != tuple(copied_row):
+                either: Any = row or copied_row
+                values = dict(zip(_columns(table), either, strict=True))
+                key = ", ".join(f"{name} {values[name]}" for name in TABLES[table])
+                raise StoreError(
+                    f"The row of {table} with {key} differs after copying. Did another process write to a store?"
+                )
         compared += len(rows)
-    if await anext(theirs, none):
+    if await anext(copies, no_rows):
         raise StoreError(
             f"The copy has rows of {table} that the source does not have. Did another process write to a store?"
         )

@@ -1,4 +1,4 @@
-"""How a store is: its version, its size, what is in it, what waits, and what to do about it."""
+"""The state of a store: its version and size, its contents, what waits, and advice."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ _TOTALS = {
     "recalls": "SELECT count(*) FROM receipts",
 }
 _LEASES = "SELECT count(*), sum(CASE WHEN until < ? THEN 1 ELSE 0 END) FROM leases WHERE owner <> ''"
-_OLD = 3600.0
-"""Seconds that work may wait before somebody should look."""
+_LONG_WAIT_SECONDS = 3600.0
+"""Work that has waited longer leads to advice."""
 
 
 @dataclass(frozen=True)
 class State:
-    """Attributes:
-    engine: what only this kind of store says, such as its version and its size, by name.
-    totals: how much there is of each, of what this role sees.
-    queue: pieces of work that are not done, by their status.
-    leases: episodes that are being driven.
-    expired: those of them whose lease has run out.
-    advice: what to do, in sentences.
+    """The state of a store.
+
+    Attributes:
+        engine: facts about the engine by name, such as its version and its size.
+        totals: how many episodes, agents, lessons and recalls this role sees.
+        queue: the number of unfinished jobs by status.
+        leases: the number of leases held.
+        expired: how many of these leases have expired.
+        advice: what to do, in sentences.
     """
 
     engine: Mapping[str, str]
@@ -45,7 +47,7 @@ class State:
 
 
 async def state(store: Store) -> State:
-    """Raises `InvalidInput` for a store without tables, and `StoreError`."""
+    """The state of a store. Raises `InvalidInput` for a store without tables, and `StoreError`."""
     if not isinstance(store, SqliteStore):
         raise InvalidInput(f"A {type(store).__name__} has no state to show.")
     database, now = store.memory.database, time.time()
@@ -60,7 +62,7 @@ async def state(store: Store) -> State:
     for kind, depth in (await store.memory.queue.depth()).items():
         queue.update(depth if kind != QUOTA else {})
     advice: list[str] = []
-    if oldest is not None and now - oldest > _OLD:
+    if oldest is not None and now - oldest > _LONG_WAIT_SECONDS:
         hours = (now - oldest) / 3600
         advice.append(
             f"Jobs have been pending for {hours:.0f} h: serve with a model, or run them: mulligan memory work"

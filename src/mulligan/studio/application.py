@@ -23,8 +23,8 @@ from mulligan.studio.pages import PAGES
 from mulligan.studio.rendering import Studio, compile_templates, render
 from mulligan.studio.safety import Safety
 
-OF_ALL = frozenset({"Benchmarks", "Coding agents"})
-"""Areas that a studio of one agent leaves out: a benchmark run is no agent's, and hooks have banks of their own."""
+FOR_ALL_AGENTS = frozenset({"Benchmarks", "Coding agents"})
+"""Areas that a studio of one agent leaves out: benchmark runs belong to no agent, and hooks use their own banks."""
 
 
 def application(
@@ -36,23 +36,22 @@ def application(
     cookie: str = "mulligan_studio",
     listeners: Listeners | None = None,
 ) -> Starlette:
-    """The studio of one store, and of one agent's bank. It closes the store when its lifespan ends.
+    """The application for one service, which it closes when its lifespan ends.
 
     Args:
         policy: which Host and Origin headers are accepted.
         service: the store and the banks, of the agent that it was started for.
         write: whether visitors may change anything.
-        tokens: what visitors must bear; none: anybody on this machine may look.
-        cookie: the name under which a browser keeps the token.
-        listeners: the pages that follow what is recorded.
+        tokens: visitors must send one of them. Without any, everyone on this machine may visit.
+        cookie: the name of the cookie that holds the token.
+        listeners: the open pages that update live.
     """
     studio = Studio(service, secrets.token_urlsafe(24), write, listeners or Listeners())
-
-    pages = {name: page for name, page in PAGES.items() if studio.agent_id is None or name not in OF_ALL}
+    pages = {name: page for name, page in PAGES.items() if studio.agent_id is None or name not in FOR_ALL_AGENTS}
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        compile_templates()  # now, and not while the first visitor waits
+        compile_templates()  # so that the first visitor does not wait for it
         yield
         await service.close()
 
@@ -76,14 +75,15 @@ def _blocks(_: Request) -> Response:
 
 
 def _error(request: Request, error: Exception) -> Response:
-    """An error as a page that says what is wrong."""
+    """A page that says what is wrong, with a link to the area that the address belongs to."""
     nav: Mapping[str, str] = request.app.state.nav
-    areas = [name for name, path in nav.items() if path != "/" and request.url.path.startswith(path)]
-    back = {"name": areas[0] if areas else "Overview", "back": nav[areas[0]] if areas else "/"}
-    if isinstance(error, HTTPException):
-        lost = "There is no page at this address: it was removed, or the address is incomplete."
-        missing = lost if error.status_code == 404 else error.detail
-        title = "Page not found" if error.status_code == 404 else "Not possible"
-        return render(request, "error.html", status=error.status_code, title=title, message=missing, **back)
-    title, status = ("Not found", 404) if isinstance(error, NotFound) else ("Not possible", 400)
-    return render(request, "error.html", status=status, title=title, message=str(error), **back)
+    area = next((name for name, path in nav.items() if path != "/" and request.url.path.startswith(path)), "Overview")
+    status, title, message = 400, "Not possible", str(error)
+    if isinstance(error, NotFound):
+        status, title = 404, "Not found"
+    elif isinstance(error, HTTPException):
+        status, message = error.status_code, error.detail
+        if status == 404:
+            title = "Page not found"
+            message = "There is no page at this address: it was removed, or the address is incomplete."
+    return render(request, "error.html", status=status, title=title, message=message, name=area, back=nav[area])

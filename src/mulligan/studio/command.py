@@ -1,4 +1,4 @@
-"""`mulligan studio`: serves the studio to a browser."""
+"""`mulligan studio`."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from mulligan.terminal import say
     metavar="ADDRESS",
     help="Trust this reverse proxy's X-Forwarded-Host. Repeatable.",
 )
-def studio(opens: bool, agent_id: str | None, **given: Any) -> None:
-    """Show runs, banks, coding agents and benchmarks in a browser, live.
+def studio(opens: bool, agent_id: str | None, **options: Any) -> None:
+    """Show runs, banks, coding agents and benchmarks live in a browser.
 
     Only this machine can reach it, and it is read-only, unless options say otherwise. Ctrl-C stops it.
     """
@@ -56,10 +56,10 @@ def studio(opens: bool, agent_id: str | None, **given: Any) -> None:
 
     service, tokens = Service(ServerOptions(agent_id)), read_tokens(agent_id)
 
-    def answers(url: str) -> None:
+    def announce(url: str) -> None:
         say(f"The studio is at {url}/{' (with ?token=TOKEN the first time)' if tokens else ''}. Ctrl-C ends it.")
         if opens and not webbrowser.open(url):
-            say("No browser was found here: open this address yourself.")
+            say("No browser was found: open this address yourself.")
 
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve_studio(service, answers, tokens=tokens, **given))
+        asyncio.run(serve_studio(service, announce, tokens=tokens, **options))

@@ -1,7 +1,7 @@
 """Tells open pages that what they show has changed, by server-sent events.
 
-Another process may record at any time, so the store is asked at an interval; pages with the same question share the
-answer. A browser that hears of a change fetches its page again: a page is made in one place, live or not.
+Other processes may write to the store at any time, so each page polls it. On a change, the browser fetches its page
+again: live or not, a page is rendered by the same code.
 """
 
 from __future__ import annotations
@@ -14,28 +14,27 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from mulligan.plugins import MulliganError
 
-SECONDS = 1.0
-"""Between two looks at the store."""
+POLL_SECONDS = 1.0
 
 MAX_LISTENERS = 64
-"""Pages that may listen at once."""
+"""How many pages may listen at the same time."""
 
-QUIET = 15
-"""Looks without a change after which a comment is sent, so that a connection that is gone is noticed."""
+POLLS_PER_COMMENT = 15
+"""After this many polls without a change, a comment is sent, which detects a closed connection."""
 
 
 class Listeners:
-    """The pages that listen."""
+    """The pages that are open."""
 
     def __init__(self) -> None:
         self._open, self._closed = 0, asyncio.Event()
 
     def close(self) -> None:
-        """Ends all streams, in good form."""
+        """Ends all streams."""
         self._closed.set()
 
     def stream(self, look: Callable[[], Awaitable[object]]) -> Response:
-        """Events named `change`, one whenever `look` gives something else than before."""
+        """Sends an event named `change` each time that `look` returns something new."""
         if self._open >= MAX_LISTENERS:
             text = f"{MAX_LISTENERS} pages are live already: close one, or reload this page by hand.\n"
             return PlainTextResponse(text, 503, {"Retry-After": "30"})
@@ -44,19 +43,20 @@ class Listeners:
     async def _events(self, look: Callable[[], Awaitable[object]]) -> AsyncGenerator[str]:
         self._open += 1
         try:
-            before, quiet = await look(), 0
+            seen, unchanged = await look(), 0
             yield "retry: 2000\n: follows\n\n"
             while not self._closed.is_set():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._closed.wait(), SECONDS)
+                    await asyncio.wait_for(self._closed.wait(), POLL_SECONDS)
                 try:
-                    now = await look()
-                except MulliganError:  # such as an episode that was removed
-                    now = None
-                if now != before:
-                    before, quiet = now, 0
+                    current = await look()
+                except MulliganError:  # the episode may have been removed
+                    current = None
+                unchanged += 1
+                if current != seen:
+                    seen, unchanged = current, 0
                     yield "event: change\ndata: 1\n\n"
-                elif (quiet := quiet + 1) % QUIET == 0:
+                elif unchanged % POLLS_PER_COMMENT == 0:
                     yield ": still here\n\n"
         finally:
             self._open -= 1

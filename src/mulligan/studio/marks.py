@@ -1,4 +1,4 @@
-"""Badges: the kinds that the style sheet colours, with the signs of `text.states`, which the terminal has, too."""
+"""Badges, which have the same signs as the terminal."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from mulligan.plugins import Episode
 
 
 def kind_of_state(episode: Episode | Brief, state: str) -> str:
-    """The kind of badge of an episode's state, as `app.story.state` words it."""
+    """The kind of badge for an episode. state: as `mulligan.pages.state` returns it."""
     return badge_kind(mark_of(episode, state))

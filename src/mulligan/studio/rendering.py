@@ -1,4 +1,4 @@
-"""What every page is made with: the studio that it belongs to, templates, filters, and pages of long lists."""
+"""What all pages share: the studio, the templates with their filters, and the pages of long lists."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class Studio:
 
     Attributes:
         service: the store and the banks.
-        csrf: the secret that each form carries.
+        csrf: the secret that each form contains.
         write: whether visitors may change anything.
-        listeners: the pages that follow what is recorded.
+        listeners: the open pages that update live.
     """
 
     service: Service
@@ -60,7 +60,7 @@ class Studio:
 
     @property
     def agent_id(self) -> str | None:
-        """The agent whose bank and runs are served. None: the bank of the unnamed agent, and the runs of all."""
+        """The agent whose bank and runs are served. None: the banks and runs of all agents."""
         return self.service.served.agent_id
 
     @property
@@ -74,23 +74,23 @@ class Studio:
 
     @property
     def bank(self) -> Bank:
-        """What this studio shows when no bank is chosen: the agent's own, or all banks, which are then only read."""
+        """The bank that is shown if none is chosen: the agent's, or all banks together, read-only."""
         return self.service.bank(self.agent_id)
 
     def chosen_bank(self, name: str) -> Bank:
-        """A bank by its name ("": the default bank). Raises `NotFound` for another agent's than that of this studio."""
+        """The bank with this name ("": the default bank). Raises `NotFound` if this studio does not serve it."""
         if self.agent_id is not None and name != self.agent_id:
             raise NotFound(f"This studio serves only the bank {self.agent_id!r}.")
         return self.service.bank(name)
 
     async def bank_of(self, lesson: str) -> Bank:
-        """The bank of the lesson whose id begins so. Raises `NotFound`, for a bank that is not served too."""
+        """The bank of the lesson whose id begins with `lesson`. Raises `NotFound`, also if the bank is not served."""
         return self.chosen_bank((await self.bank.get(lesson)).agent_id)
 
 
 @dataclass(frozen=True)
 class Rows(Generic[T]):
-    """A page of a long list. next: where the rest begins (`?after=`), as the store says it; "" at the end."""
+    """A page of a long list. next: the cursor of the next page (`?after=`); "" on the last page."""
 
     items: Sequence[T]
     next: str = ""
@@ -101,27 +101,28 @@ def studio_of(request: Request) -> Studio:
 
 
 def render(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """The page of this template. It also has `studio`, `nav`, `path`, and `csrf`, the field of each form.
+    """Renders a template, which also gets `studio`, `nav`, `path`, `zone`, and `csrf`, a field that each form needs.
 
-    live: the address of the events that the page follows; "" for a page that does not change by itself."""
+    A live page passes `live`, the address of its events.
+    """
     studio = studio_of(request)
     shared = {"studio": studio, "nav": request.app.state.nav, "path": request.url.path, "live": "", "zone": zone()}
-    field = Markup('<input type="hidden" name="csrf" value="{}">').format(studio.csrf)
-    text = environment().get_template(template).render({**shared, "csrf": field, **values})
+    csrf_field = Markup('<input type="hidden" name="csrf" value="{}">').format(studio.csrf)
+    text = environment().get_template(template).render({**shared, "csrf": csrf_field, **values})
     return HTMLResponse(text, status)
 
 
 def with_query(request: Request, **changed: str) -> str:
-    """This page's address with these parameters changed; "" leaves one out."""
-    kept = [(name, value) for name, value in request.query_params.multi_items() if name not in changed]
-    query = urlencode([(name, value) for name, value in (*kept, *changed.items()) if value])
+    """The address of this page with these parameters changed. "" removes a parameter."""
+    unchanged = [(name, value) for name, value in request.query_params.multi_items() if name not in changed]
+    query = urlencode([(name, value) for name, value in (*unchanged, *changed.items()) if value])
     return f"{request.url.path}?{query}" if query else request.url.path
 
 
 @cache
 def environment() -> Environment:
-    """The templates. All text is escaped, masked, and without control characters, wherever it is from."""
-    found = Environment(
+    """The templates. All text in them is escaped, and secrets and control characters are removed."""
+    templates = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True,
         undefined=StrictUndefined,
@@ -129,9 +130,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=harmless,
     )
-    cast(dict[str, Any], found.globals).update(signs=badge_signs(), fence=Fence, quote_of=Quote)
-    filters = cast(dict[str, Any], found.filters)
-    filters.update(
+    cast(dict[str, Any], templates.globals).update(signs=badge_signs(), fence=Fence, quote_of=Quote)
+    cast(dict[str, Any], templates.filters).update(
         used=used,
         when=when,
         iso=iso,
@@ -144,34 +144,34 @@ def environment() -> Environment:
         brief=brief,
         state=state_word,
     )
-    return found
+    return templates
 
 
 def compile_templates() -> None:
-    """Compiles all templates, which are then kept."""
+    """Compiles all templates and caches them."""
     for name in environment().list_templates(["html"]):
         environment().get_template(name)
 
 
 def harmless(value: Any) -> Any:
-    """Foreign text as it may be shown: without secrets and control characters. Jinja escapes it afterwards."""
+    """A text without secrets and control characters, which Jinja then escapes; any other value as it is."""
     return harmless_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def start(text: str, most: int) -> str:
-    """The beginning of a text with its lines, cut where the page could not show more."""
-    return str(harmless(text)).strip()[:most]
+def start(text: str, length: int) -> str:
+    """The first characters of a text, line breaks included."""
+    return str(harmless(text)).strip()[:length]
 
 
-def iso(at: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+def iso(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def blocks(several: Iterable[Block]) -> Markup:
-    """Blocks as HTML, which is masked and escaped there."""
-    return Markup(fragment(several))
+def blocks(contents: Iterable[Block]) -> Markup:
+    """Blocks as HTML. `fragment` masks and escapes them."""
+    return Markup(fragment(contents))
 
 
 def chart(picture: Chart) -> Markup:
-    """A chart in the colours of the page."""
+    """A chart as SVG in the colours of the page."""
     return Markup(svg(picture))

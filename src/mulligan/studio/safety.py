@@ -1,8 +1,8 @@
-"""Keeps strangers and foreign text harmless: one layer in front of every page.
+"""Protects the studio: a middleware in front of every page.
 
-It refuses a Host that somebody made to point here (DNS rebinding), visitors without the token where one is set, changes
-where the studio is read-only, and posts from other sites (CSRF). It sends the headers by which a browser runs no script
-and loads nothing but the studio's own files, whatever a page holds.
+It refuses a Host that was made to point here (DNS rebinding), visitors without the token if one is set, changes to a
+read-only studio, and posts from other sites (CSRF). Its headers allow a browser to load and run only the studio's own
+files, whatever text a page shows.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mulligan.serving import HostPolicy, Token, bearer_of
 from mulligan.studio.rendering import Studio
 
-MAX_FORM = 1_000_000
-"""Bytes of a form."""
+MAX_FORM_BYTES, MAX_FORM_FIELDS = 1_000_000, 1000
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -29,7 +28,7 @@ HEADERS: Mapping[str, str] = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # with no-referrer, browsers leave the origin out of posts, too
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers send no Origin with posts
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -37,12 +36,12 @@ HEADERS: Mapping[str, str] = {
 
 
 class Safety:
-    """The layer.
+    """The middleware.
 
     Args:
         policy: which Host and Origin headers are accepted.
-        tokens: what visitors must bear; none: anybody on this machine may look.
-        cookie: the name under which a browser keeps the token.
+        tokens: visitors must send one of them. Without any, everyone on this machine may visit.
+        cookie: the name of the cookie that holds the token.
     """
 
     def __init__(self, app: ASGIApp, studio: Studio, policy: HostPolicy, tokens: Sequence[Token], cookie: str) -> None:
@@ -54,7 +53,7 @@ class Safety:
             await self._app(scope, receive, send)
             return
 
-        async def guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -62,25 +61,26 @@ class Safety:
             await send(message)
 
         request = Request(scope, receive)
-        response = self._stranger(request) or await self._unwanted_change(request)
-        await (response or self._app)(scope, receive, guarded)
+        response = self._check_visitor(request) or await self._check_change(request)
+        await (response or self._app)(scope, receive, send_with_headers)
 
-    def _stranger(self, request: Request) -> Response | None:
+    def _check_visitor(self, request: Request) -> Response | None:
+        """A refusal of an unknown Host or a missing token. A token in the address is moved into a cookie."""
         if not self._policy.allows_host(request.headers.get("host")):
             return _refused(421, "This Host is not served here: use the address that the studio printed.")
         if not self._tokens:
             return None
-        if (given := request.query_params.get("token")) is not None and bearer_of(self._tokens, given):
+        if (token := request.query_params.get("token")) is not None and bearer_of(self._tokens, token):
             rest = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
             page = RedirectResponse(f"{request.url.path}{'?' if rest else ''}{urlencode(rest)}", 303)
-            page.set_cookie(self._cookie, given, httponly=True, samesite="strict", path="/")
+            page.set_cookie(self._cookie, token, httponly=True, samesite="strict", path="/")
             return page
         if bearer_of(self._tokens, request.cookies.get(self._cookie, "")):
             return None
         return _refused(401, "This studio needs its token: open its address with ?token=TOKEN once.")
 
-    async def _unwanted_change(self, request: Request) -> Response | None:
-        """Reads the form of a POST, which pages find with `form_of`."""
+    async def _check_change(self, request: Request) -> Response | None:
+        """A refusal of a change that is not allowed. Reads the form of a POST, which pages get from `form_of`."""
         if request.method in ("GET", "HEAD"):
             return None
         if request.method != "POST":
@@ -94,9 +94,11 @@ class Safety:
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
-            if len(body) > MAX_FORM:
-                return _refused(413, f"A form may have {MAX_FORM:,} bytes at most.")
-        fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000))
+            if len(body) > MAX_FORM_BYTES:
+                return _refused(413, f"A form may have {MAX_FORM_BYTES:,} bytes at most.")
+        if body.count(b"&") >= MAX_FORM_FIELDS:
+            return _refused(413, f"A form may have {MAX_FORM_FIELDS:,} fields at most.")
+        fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         if not hmac.compare_digest(fields.pop("csrf", "").encode(), self._studio.csrf.encode()):
             return _refused(403, "This form is not from this studio, or from before it was started: reload the page.")
         request.scope["mulligan.form"] = fields
@@ -104,7 +106,7 @@ class Safety:
 
 
 def form_of(request: Request) -> Mapping[str, str]:
-    """The fields of a form that `Safety` let through; the last value of each name."""
+    """The fields of a form that `Safety` accepted: the last value of each name."""
     return request.scope["mulligan.form"]
 
 

@@ -11,8 +11,8 @@ from mulligan.serving import BehindProxies, HostPolicy, Server, Service, Token, 
 from mulligan.studio.application import application
 from mulligan.studio.live import Listeners
 
-DRAIN = 2.0
-"""Seconds that open requests get at a stop."""
+DRAIN_SECONDS = 2.0
+"""How long open requests may take to finish when the server stops."""
 
 
 async def serve_studio(
@@ -30,18 +30,18 @@ async def serve_studio(
     """Serves until SIGTERM, SIGINT or SIGHUP, or until `stop` is set.
 
     Args:
-        service: the store and the banks, of the agent that it was started for; closed at the end.
+        service: the store and the banks, of the agent that it was started for. It is closed at the end.
         tell: called with the URL once the server answers.
         port: 0 takes a free one.
         write: whether visitors may change anything.
-        tokens: what visitors must bear.
-        origins: further addresses of the studio in a browser, such as that of a proxy in front of it.
-        proxies: addresses of reverse proxies that are believed when they say by which name they were called.
-        stop: ends the server when it is set; signals are then left alone.
+        tokens: visitors must send one of them.
+        origins: other addresses that browsers use for the studio, such as a proxy's.
+        proxies: addresses of reverse proxies whose X-Forwarded-Host is trusted.
+        stop: ends the server when it is set. Signals are then not handled.
 
     Raises:
-        InvalidInput: a token is bound to an agent that is not the only one served, the host is unknown, the port is
-            taken, or other machines would be let in without a token.
+        InvalidInput: a token belongs to an agent that is not the only one served, the host is unknown, the port is
+            taken, or other machines could visit without a token.
     """
     for token in tokens:
         if token.agent_id != service.served.agent_id:
@@ -55,9 +55,9 @@ async def serve_studio(
         cookie = f"mulligan_studio_{bound.port}"
         policy = HostPolicy(bound, origins)
         app = application(policy, service=service, write=write, tokens=tokens, cookie=cookie, listeners=listeners)
-        server = Server(BehindProxies(app, proxies, policy), DRAIN, lambda: tell(bound.url))
-        with stop_requested() if stop is None else nullcontext(stop) as ends:
-            stopping = asyncio.create_task(_stop_when(ends, server, listeners))
+        server = Server(BehindProxies(app, proxies, policy), DRAIN_SECONDS, lambda: tell(bound.url))
+        with stop_requested() if stop is None else nullcontext(stop) as stop_event:
+            stopping = asyncio.create_task(_stop_when(stop_event, server, listeners))
             try:
                 await server.serve([bound.listening])
             finally:

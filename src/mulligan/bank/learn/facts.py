@@ -1,7 +1,7 @@
-"""Draw facts by rules: the values that failed checks expect, the actions that were refused with those that worked, and
-what observations state.
+"""Draw facts from episodes by rules, without a model and word for word.
 
-All is kept word for word. No model is asked.
+Facts are the values that failed checks expect, refused actions with the similar ones that worked, what observations
+state, and what a judge objected to.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from mulligan.text.plain import one_line
 from mulligan.text.thoughts import output_of
 from mulligan.text.times import day
 
-MOST, CHECKS = 3, 4
-"""Facts of one episode (of checks, and of steps), and checks in one fact: the most informative."""
-ACTION, ANSWER = 600, 200
-"""Characters of an action (or an attempt) and of an answer that a fact may quote."""
-ALIKE = 0.5
-"""How alike a failed action and the one that mends it are, 0 to 1."""
+MAX_FACTS, MAX_CHECKS = 3, 4
+"""Facts drawn from one episode by each rule, and checks in one fact."""
+MAX_ACTION, MAX_ANSWER = 600, 200
+"""Characters of an action (or an attempt), and of an answer, that a fact may quote."""
+MIN_SIMILARITY = 0.5
+"""How similar, 0 to 1, an action that worked must be to the refused one that it replaces."""
 FAILS, WORKS = "fails", "works"
 _WORKS = f"{WORKS}: "
 PASSES = "passes:"
-"""The line of a fact of checks below which the attempt stands that passed them."""
+"""In a fact of checks, the line above the attempt that passed them."""
 ERROR = "error:"
-"""Begins the key by which a fact about an error is found; `context["errors"]` lists the signatures' digests."""
-STATEMENTS = 8
-"""Facts of what observations state, of one episode, and sentences in one of them."""
+"""Prefix of the key of a fact about an error. `context["errors"]` lists the digests of the errors' signatures."""
+MAX_STATEMENTS = 8
+"""Facts of what observations state that one episode gives, and sentences in one such fact."""
 SAID = "said"
-"""In evidence: what a judge said in words of its own, which is kept word for word."""
+"""The key of a judge's own words in its evidence."""
 
 _CALLED = re.compile(r"[A-Za-z_][\w.]*(?=\()")
 _WORDS = re.compile(r"\w+|[^\w\s]")
@@ -47,7 +47,7 @@ _NO_SUBJECT = {*dir(builtins), "assert_eq", "assert_ne", "pytest.approx", "appro
 _VALUES = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 _PYTEST = re.compile(r"^>\s+(assert\b.+)$", re.MULTILINE)
 _GUESSED = ("oracle", "internal_tests", "model_judge", "review")
-"""Sources of feedback whose checks a model made up, or that know the target."""
+"""Sources of feedback whose checks a model wrote, or that know the target."""
 _QUOTED = re.compile(r"(?<!\w)(['`\"])([^'`\"]{1,60})\1(?!\w)")
 _WORD = re.compile(r"\b[a-z]+\b")
 _NO_SENTENCE = re.compile(r"[(){}\[\]=;<>\\|]")
@@ -56,13 +56,13 @@ _DIRECTS = re.compile(
     r"\b(?:you|please|must|should|always|never|do not|don't|run|use|ignore|send|install|execute)\b|://",
     re.IGNORECASE,
 )
-"""Words of a sentence that gives orders or names an address. A stranger may have written it."""
+"""Finds sentences that give orders or name an address: somebody else may have written them for the model to obey."""
 _PLAIN = re.compile(r"(True|False|None|-?\d|\[\]|\{\}|\(\)|''|\"\")\Z")
 
 
 @dataclass(frozen=True)
 class ValueCheck:
-    """A check that failed in a trial: what it asked, the value that it expects, and what came back."""
+    """A check that failed in a trial: what it asked, the value it expects, and the value it got."""
 
     asked: str
     expected: str
@@ -76,26 +76,31 @@ class ValueCheck:
 
 
 def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple[Lesson, ...]:
-    """Drafts of the facts that the failed checks of this episode reveal, the most informative first.
+    """Drafts of the facts that this episode reveals, the most informative first.
 
-    also: checks that count though they passed.
+    A fact of checks holds failed checks of one subject, each with the value that the newest trial showed, and the
+    attempt of a later trial that passed them. It is confirmed if the episode was solved or these checks passed later.
+    Checks that a model wrote, and judges that know the target, reveal nothing.
 
-    Each check counts once, with the value of the newest trial. A fact holds the checks of one subject, and the attempt
-    that passed them, where a later trial did. It is confirmed if the episode was solved, or a later trial passed these
-    checks. A judge whose checks a model made up, or that knows the target, reveals nothing.
+    Args:
+        episode: What happened.
+        project: The project that the facts belong to.
+        also: Checks that give facts even though they passed.
     """
     task = " ".join(episode.task.prompt.split())
-    checks = sorted(_checks(episode, also), key=lambda check: _named_by_task(check, task))
+    checks = sorted(_value_checks(episode, also), key=lambda check: _named_by_task(check, task))
     by_subject: dict[str, list[ValueCheck]] = {}
     for check in checks:
         if not (_named_by_task(check, task) and _PLAIN.match(check.expected)):
             by_subject.setdefault(subject_of_check(check.asked), []).append(check)
     passed = passed_checks([episode])
-    of_checks = (
-        _fact(episode, project, subject, several[:CHECKS], passed)
-        for subject, several in list(by_subject.items())[:MOST]
-    )
-    return (*of_checks, *_of_steps(episode, project), *_of_statements(episode, project), *_of_words(episode, project))
+    facts = [
+        _fact_of_checks(episode, project, subject, checks[:MAX_CHECKS], passed)
+        for subject, checks in list(by_subject.items())[:MAX_FACTS]
+    ]
+    for rule in (_facts_of_steps, _facts_of_statements, _facts_of_objections):
+        facts += rule(episode, project)
+    return tuple(facts)
 
 
 def success_of(episodes: Sequence[Episode]) -> bool | None:
@@ -105,18 +110,21 @@ def success_of(episodes: Sequence[Episode]) -> bool | None:
 
 
 def checks_say_what_they_expect(episodes: Iterable[Episode]) -> bool:
-    """Whether a failed check of these episodes says what it expects. The rules keep that word for word; what a model
-    says of the failure beside it is a guess, and a weak model's is mostly the attempt's own mistake."""
-    return any(_bare(check.expected) for episode in episodes for check in _checks(episode, ()))
+    """Whether a failed check of these episodes states a value that it expects.
+
+    The rules store such a value word for word. What a model writes about the failure is then only a guess, and a weak
+    model mostly repeats the mistake of the attempt.
+    """
+    return any(_unquoted(check.expected) for episode in episodes for check in _value_checks(episode, ()))
 
 
 def passed_checks(episodes: Iterable[Episode]) -> frozenset[str]:
-    """The checks that an attempt has passed, and the sentences that an observation stated."""
-    found = frozenset[str]()
+    """The checks that an attempt has passed, and the sentences that observations stated."""
+    passed = frozenset[str]()
     for episode in episodes:
-        found |= {finding.asked for _, finding in _found(episode) if finding.passed and finding.asked}
-        found |= {line for _, step in _steps(episode) for line in statements(step.observation)}
-    return found
+        passed |= {finding.asked for _, finding in _findings(episode) if finding.passed and finding.asked}
+        passed |= {line for _, step in _steps(episode) for line in statements(step.observation)}
+    return passed
 
 
 def is_objected_to(episode: Episode) -> bool:
@@ -125,35 +133,37 @@ def is_objected_to(episode: Episode) -> bool:
 
 
 def statements(observation: str) -> Mapping[str, str]:
-    """The sentences of an observation that relate two quoted names or more and ask nothing of their reader, each with
-    the last of these names.
+    """The sentences of an observation that state how quoted names are related, each with the last name in it.
+
+    A sentence counts if it quotes at least two names and gives no orders.
 
     >>> statements("2 rows\\ntable 'hb_972' holds the 'orders'")
     {"table 'hb_972' holds the 'orders'": 'orders'}
     """
-    found: dict[str, str] = {}
+    last_names: dict[str, str] = {}
     for line in map(str.strip, observation.splitlines()):
         line = _LABEL.sub("", line).rstrip(".")
-        names = [match[2] for match in _QUOTED.finditer(line)] if len(line) <= ANSWER else []
+        names = [match[2] for match in _QUOTED.finditer(line)] if len(line) <= MAX_ANSWER else []
         if (
             len(names) > 1
             and not (_NO_SENTENCE.search(line) or _DIRECTS.search(line))
             and len(_WORD.findall(_QUOTED.sub("", line))) > 2
         ):
-            found[line] = names[-1]
-    return found
+            last_names[line] = names[-1]
+    return last_names
 
 
 def quotes_checks(fact: Lesson) -> bool:
-    """Whether a fact quotes checks of a judge. A task that has failed checks of its own is shown those instead."""
-    listed = fact.context.get("checks")
-    checks = cast(list[Mapping[str, Json]], listed) if isinstance(listed, list) else []
-    return any("got" in one for one in checks)
+    """Whether a fact quotes checks of a judge. A task with failed checks of its own is shown those instead."""
+    return any("got" in check for check in _check_rows(fact))
 
 
 def claims(fact: Lesson) -> Mapping[str, str]:
-    """What a fact says, by what it says it of: the value of each check, whether each action works, or its whole content
-    by its title. What is said of an error contradicts nothing."""
+    """The statements of a fact, by their subject, so that facts about the same subject can be compared.
+
+    These are the value of each check, whether each action works, or else the content by the title. For a fact about an
+    error the content is the subject, so that it contradicts no other fact.
+    """
     if actions := _actions(fact):
         return actions
     if errors_of(fact):  # there may be several ways out of one error
@@ -163,62 +173,68 @@ def claims(fact: Lesson) -> Mapping[str, str]:
 
 
 def checks_of(fact: Lesson) -> Mapping[str, str]:
-    """The checks that a fact holds, with the values that they expect; none of a fact by hand."""
-    listed = fact.context.get("checks")
-    checks = cast(list[Mapping[str, Json]], listed) if isinstance(listed, list) else []
-    return {str(one["asked"]): str(one["expected"]) for one in checks if {"asked", "expected"} <= set(one)}
+    """The checks that a fact holds, with the values that they expect. Facts written by hand have none."""
+    checks = _check_rows(fact)
+    return {str(check["asked"]): str(check["expected"]) for check in checks if {"asked", "expected"} <= set(check)}
+
+
+def _check_rows(fact: Lesson) -> Sequence[Mapping[str, Json]]:
+    checks = fact.context.get("checks")
+    return cast(list[Mapping[str, Json]], checks) if isinstance(checks, list) else []
 
 
 def claim_of(asked: str, expected: str = "") -> tuple[str, str]:
-    """What a check says something of, and what: the check without its value, and the value."""
+    """The subject and the value of a check: the check without its value, and the value that it expects."""
     expected = expected or expected_by(asked)
     before, value, after = asked.rpartition(expected) if expected else (asked, "", "")
     return (f"{before}…{after}" if value else asked), expected
 
 
 def names_in(*facts: Lesson) -> frozenset[str]:
-    """Names as code and data have them, such as `t_order` or `unitPrice`, in what these facts say to hold. Not those of
-    an attempt that passed, which the model chose."""
+    """The identifiers that these facts state, such as `t_order` or `unitPrice`.
+
+    Those of a quoted attempt are left out, because the model chose them.
+    """
     texts = (fact.content.rpartition(_WORKS)[2] if _actions(fact) else claimed(fact) for fact in facts)
     return frozenset(name.casefold() for text in texts for name in _NAME.findall(text))
 
 
 def working_actions(fact: Lesson) -> frozenset[str]:
-    """The actions that a fact says to work."""
+    """The actions that work according to a fact."""
     return frozenset(action for action, how in _actions(fact).items() if how == WORKS)
 
 
 def claimed(fact: Lesson) -> str:
-    """What a fact says, without the attempt that it shows."""
+    """The content of a fact without the attempt that it shows."""
     return fact.content.partition(f"\n{PASSES}\n")[0]
 
 
 def shows_more(new: Lesson, old: Lesson) -> bool:
-    """Whether a fact says what the old one says, and shows an attempt that passes, which the old one does not."""
+    """Whether a fact states all that the old one does, and shows a passing attempt that the old one lacks."""
     more = claimed(new) != new.content and claimed(old) == old.content
     return more and claims(new).items() >= claims(old).items()
 
 
 def contradicts(new: Mapping[str, str], old: Mapping[str, str]) -> bool:
-    """Whether the newer claims give another value for something that the older ones speak of."""
+    """Whether the newer claims have another value for a subject of the older ones."""
     return any(old[asked] != value for asked, value in new.items() if asked in old)
 
 
 def mark_contradictions(lessons: Sequence[Lesson]) -> list[Lesson]:
-    """The lessons in their order, each fact that a newer one of them contradicts marked as to be checked."""
+    """The lessons in the same order. Facts that a newer one contradicts are marked as to be checked."""
     newest: dict[tuple[str, str], tuple[str, Lesson]] = {}
     marked: dict[str, Lesson] = {}
-    for fact in sorted((one for one in lessons if one.nature == "fact"), key=lambda one: -one.time):
-        for asked, value in claims(fact).items():
-            claim, newer = newest.setdefault((fact.project, asked), (value, fact))
-            if claim != value:
+    for fact in sorted((lesson for lesson in lessons if lesson.nature == "fact"), key=lambda fact: -fact.time):
+        for subject, value in claims(fact).items():
+            newest_value, newer = newest.setdefault((fact.project, subject), (value, fact))
+            if newest_value != value:
                 why = f"it is from {day(fact.time)}, and a newer fact from {day(newer.time)} contradicts it"
                 marked[fact.id] = replace(fact, to_check=why)
     return [marked.get(one.id, one) for one in lessons]
 
 
 def subject_of(lesson: Lesson) -> str:
-    """What a fact is about: the action that works, its first check's subject, else its title."""
+    """The subject of a fact: the action that works, or that of its first check, or its title."""
     if works := working_actions(lesson):
         return min(works)[:80]
     asked = next(iter(checks_of(lesson)), None)
@@ -226,21 +242,23 @@ def subject_of(lesson: Lesson) -> str:
 
 
 def keys_of(fact: Lesson) -> tuple[str, ...]:
-    """What a fact is looked up by."""
+    """The keys that a fact is looked up by."""
     about = set(map(_folded, working_actions(fact))) or {*checks_of(fact), *claims(fact)}
-    found = keys(fact.agent_id, fact.project, about, names_in(fact), fact.rests_on)
-    return (*found, *sorted({f"{ERROR}{one}" for one in errors_of(fact)}))
+    lookup_keys = keys(fact.agent_id, fact.project, about, names_in(fact), fact.rests_on)
+    return (*lookup_keys, *sorted({f"{ERROR}{digest}" for digest in errors_of(fact)}))
 
 
 def errors_of(fact: Lesson) -> Sequence[str]:
     """The digests of the signatures of the errors that a fact is about."""
-    listed = fact.context.get("errors")
-    return [str(one) for one in cast(list[Json], listed)] if isinstance(listed, list) else ()
+    digests = fact.context.get("errors")
+    return [str(each) for each in cast(list[Json], digests)] if isinstance(digests, list) else ()
 
 
 def has_reason(lesson: Lesson, query: str) -> bool:
-    """Whether a query gives a reason to show a lesson: one about a refused call is shown where the query holds the
-    error, whatever values it names. Any other lesson needs no more than its relevance."""
+    """Whether a query gives a reason to show a lesson.
+
+    A lesson about a refused call needs its error in the query, with any values. Other lessons need no reason.
+    """
     refusal = lesson.context.get("refusal")
     return not isinstance(refusal, str) or _without_values(refusal) in _without_values(query)
 
@@ -248,23 +266,29 @@ def has_reason(lesson: Lesson, query: str) -> bool:
 def keys(
     agent_id: str, project: str, about: Iterable[str] = (), names: Iterable[str] = (), bases: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """The keys of the facts of a project that speak about one of these (a check, with or without its value, an action
-    that works, a title; an action and a title in any spelling), that hold one of these names, or that rest on one of
-    the facts with these ids."""
+    """The keys by which facts of a project are looked up.
+
+    Args:
+        agent_id: The agent whose facts they are.
+        project: Their project.
+        about: Checks with or without their values, working actions, and titles. Case and spaces do not matter.
+        names: Identifiers in the facts: see `names_in`.
+        bases: Ids of the facts that the facts rest on.
+    """
     kinds = {"about": {form for text in about for form in (text, _folded(text))}, "name": names, "base": bases}
-    found = ((agent_id, project, kind, text) for kind, texts in kinds.items() for text in texts)
-    return tuple(sorted({digest([*one])[:16] for one in found}))
+    rows = ([agent_id, project, kind, text] for kind, texts in kinds.items() for text in texts)
+    return tuple(sorted({digest(row)[:16] for row in rows}))
 
 
 def actions_of(episode: Episode) -> Mapping[str, str]:
-    """Whether the actions of this episode worked (`WORKS`) or were refused (`FAILS`), each as it was the last time."""
+    """The actions of this episode, with whether each one worked (`WORKS`) or was refused (`FAILS`) the last time."""
     return {step.action.strip(): FAILS if refused(step.observation) else WORKS for _, step in _steps(episode)}
 
 
 def upheld(fact: Lesson, passed: Container[str], actions: Mapping[str, str]) -> bool | None:
-    """Whether a fact holds: True where a check of it passed or its action worked, False where its action was refused.
+    """Whether a fact holds: True if one of its checks passed or its action worked, False if its action was refused.
 
-    None: nothing was seen of it.
+    None if the fact was not put to the test.
     """
     if any(asked in passed for asked in checks_of(fact)):
         return True
@@ -273,14 +297,16 @@ def upheld(fact: Lesson, passed: Container[str], actions: Mapping[str, str]) -> 
 
 
 def subject_of_check(asked: str) -> str:
-    """The first function that a check calls, else the beginning of the check."""
-    called = (name for name in _CALLED.findall(asked) if name not in _NO_SUBJECT)
-    return next(called, " ".join(asked.split())[:80])
+    """The first function that a check calls, or else the beginning of the check."""
+    functions = (name for name in _CALLED.findall(asked) if name not in _NO_SUBJECT)
+    return next(functions, " ".join(asked.split())[:80])
 
 
-def _fact(episode: Episode, project: str, subject: str, checks: Sequence[ValueCheck], passed: frozenset[str]) -> Lesson:
-    solved, value = episode.solved, _named(checks[0].expected)
-    attempt = _passing(episode, subject, checks)
+def _fact_of_checks(
+    episode: Episode, project: str, subject: str, checks: Sequence[ValueCheck], passed: frozenset[str]
+) -> Lesson:
+    solved, value = episode.solved, _value_for_title(checks[0].expected)
+    attempt = _passing_attempt(episode, subject, checks)
     shown = [PASSES, attempt] if attempt else []
     return Lesson(
         id="",
@@ -291,7 +317,7 @@ def _fact(episode: Episode, project: str, subject: str, checks: Sequence[ValueCh
         query=episode.task.prompt,
         kind=episode.task.kind,
         origin=Origin("extracted", episode.id, checks[0].trial, by=RULE),
-        context={"checks": [{"asked": c.asked, "expected": c.expected, "got": c.got} for c in checks]},
+        context={"checks": [{"asked": one.asked, "expected": one.expected, "got": one.got} for one in checks]},
         nature="fact",
         project=project,
         subject=subject,
@@ -299,67 +325,73 @@ def _fact(episode: Episode, project: str, subject: str, checks: Sequence[ValueCh
     )
 
 
-def _passing(episode: Episode, subject: str, checks: Sequence[ValueCheck]) -> str:
-    """The newest attempt that passed all these checks, if it is short and has what they are about; else ""."""
+def _passing_attempt(episode: Episode, subject: str, checks: Sequence[ValueCheck]) -> str:
+    """The newest attempt that passed all these checks, if it is short and names their subject; else ""."""
     asked = {check.asked for check in checks}
     for trial in reversed(episode.trials):
         passed = {finding.asked for finding in findings_of(trial.feedback) if finding.passed}
         attempt = output_of(trial.attempt).strip()
-        if asked <= passed and len(attempt) <= ACTION and re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", attempt):
+        if asked <= passed and len(attempt) <= MAX_ACTION and re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", attempt):
             return attempt
     return ""
 
 
 def _actions(fact: Lesson) -> Mapping[str, str]:
     """The actions that a fact of steps holds, with whether they work."""
-    given = fact.context.get("actions")
-    actions: Mapping[str, Json] = cast("dict[str, Json]", given) if isinstance(given, dict) else {}
-    return {name.strip(): str(how) for name, how in actions.items()}
+    value = fact.context.get("actions")
+    actions: Mapping[str, Json] = cast("dict[str, Json]", value) if isinstance(value, dict) else {}
+    return {action.strip(): str(how) for action, how in actions.items()}
 
 
 def _steps(episode: Episode) -> Iterator[tuple[int, Step]]:
-    """The steps that did something and saw what came of it, with the number of the trial. Not those of a trial of one
-    step, which is the attempt itself."""
+    """The steps with an action and an observation, each with the number of its trial.
+
+    A trial of one step has none: that step is the attempt itself.
+    """
     for trial in episode.trials:
         if len(trial.attempt.steps) > 1:
             for step in trial.attempt.steps:
-                if step.action.strip() and step.observation.strip() and len(step.action) <= ACTION:
+                if step.action.strip() and step.observation.strip() and len(step.action) <= MAX_ACTION:
                     yield trial.number, step
 
 
-def _of_steps(episode: Episode, project: str) -> Iterator[Lesson]:
-    """Facts of actions that were refused, with the like action that worked later; and of the action that showed the
-    answer of a solved episode."""
-    steps, mends = list(_steps(episode)), dict[str, tuple[int, list[Step]]]()
+def _facts_of_steps(episode: Episode, project: str) -> Iterator[Lesson]:
+    """Facts about refused actions, with a similar action that worked later; and about the action that showed the answer
+    of a solved episode."""
+    steps = list(_steps(episode))
+    replaced: dict[str, tuple[int, list[Step]]] = {}  # by the action that worked: its trial, and the refused steps
     for n, (_, step) in enumerate(steps):
-        later = ((trial, one) for trial, one in steps[n + 1 :] if not refused(one.observation) and _alike(step, one))
-        trial, mended = next(later, (0, None)) if refused(step.observation) else (0, None)
-        if mended is not None and (mended.action in mends or len(mends) < MOST):
-            mends.setdefault(mended.action, (trial, []))[1].append(step)
-    for action, (trial, failed) in mends.items():
+        if not refused(step.observation):
+            continue
+        for trial, later in steps[n + 1 :]:
+            if not refused(later.observation) and _similar(step, later):
+                if later.action in replaced or len(replaced) < MAX_FACTS:
+                    replaced.setdefault(later.action, (trial, []))[1].append(step)
+                break
+    for action, (trial, failed) in replaced.items():
         whys = list(dict.fromkeys(observed_line(step.observation) for step in failed))
         lines = [f"fails: {failed[0].action.strip()}", *(f"  {why}" for why in whys), f"{_WORKS}{action.strip()}"]
         actions = {**{step.action: FAILS for step in failed}, action: WORKS}
         yield _fact_of_steps(episode, project, trial, f"instead of: {whys[0]}", lines, actions)
     best = episode.best
     answer = output_of(best.attempt).strip() if episode.solved and best else ""
-    for trial, step in reversed(steps if 0 < len(answer) <= ANSWER else []):
+    for trial, step in reversed(steps if 0 < len(answer) <= MAX_ANSWER else []):
         shows = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", step.observation)
         if shows and not refused(step.observation) and answer not in step.action:
-            if step.action not in mends:
+            if step.action not in replaced:
                 title, lines = f"for {one_line(episode.task.prompt, 80)!r}", [f"{_WORKS}{step.action.strip()}"]
                 yield _fact_of_steps(episode, project, trial, title, lines, {step.action: WORKS})
             return
 
 
-def _of_statements(episode: Episode, project: str) -> Iterator[Lesson]:
-    """A fact of what each observation states, the newest first; of an action that was refused, the mend says it."""
+def _facts_of_statements(episode: Episode, project: str) -> Iterator[Lesson]:
+    """A fact for each observation that states something, the newest first. Refused actions are left out."""
     seen: set[str] = set()
     count = 0
     for trial, step in reversed(list(_steps(episode))):
         stated: Mapping[str, str] = {} if refused(step.observation) else statements(step.observation)
-        lines = [line for line in stated if claim_of(line, stated[line])[0] not in seen][:STATEMENTS]
-        if lines and count < STATEMENTS:
+        lines = [line for line in stated if claim_of(line, stated[line])[0] not in seen][:MAX_STATEMENTS]
+        if lines and count < MAX_STATEMENTS:
             count += 1
             seen |= {claim_of(line, stated[line])[0] for line in lines}
             fact = _fact_of_steps(episode, project, trial, lines[0], lines, {})
@@ -367,23 +399,23 @@ def _of_statements(episode: Episode, project: str) -> Iterator[Lesson]:
             yield replace(fact, context={"checks": checks}, confirmed=True)
 
 
-def _of_words(episode: Episode, project: str) -> Iterator[Lesson]:
-    """A fact of each objection that a judge made in words: the result that it was made to, and the one that passed."""
+def _facts_of_objections(episode: Episode, project: str) -> Iterator[Lesson]:
+    """A fact for each objection in a judge's own words: the result it refused, and the one that passed."""
     objections: dict[str, tuple[Trial, str]] = {}
     for trial in episode.trials:
-        if said := _objection(trial):
-            asked = next((found.asked for found in findings_of(trial.feedback) if found.asked), "")
-            objections[asked or said] = (trial, said)
+        if objection := _objection(trial):
+            asked = next((finding.asked for finding in findings_of(trial.feedback) if finding.asked), "")
+            objections[asked or objection] = (trial, objection)
     passed = output_of(episode.best.attempt) if episode.solved and episode.best else ""
-    for asked, (trial, said) in list(objections.items())[:MOST]:
-        lines = [f"refused: {one_line(output_of(trial.attempt), ANSWER)}", f"  {one_line(said, ANSWER)}"]
-        lines += [f"asked: {asked}"] if asked != said else []
-        lines += [f"passed: {one_line(passed, ANSWER)}"] if passed else []
+    for asked, (trial, objection) in list(objections.items())[:MAX_FACTS]:
+        lines = [f"refused: {one_line(output_of(trial.attempt), MAX_ANSWER)}", f"  {one_line(objection, MAX_ANSWER)}"]
+        lines += [f"asked: {asked}"] if asked != objection else []
+        lines += [f"passed: {one_line(passed, MAX_ANSWER)}"] if passed else []
         yield _fact_of_steps(episode, project, trial.number, asked, lines, {})
 
 
 def _objection(trial: Trial) -> str:
-    """What a judge said against this attempt in words of its own."""
+    """What a judge objected to in this attempt, in its own words; "" if nothing."""
     evidence = trial.feedback.evidence if trial.feedback and trial.feedback.passed is False else None
     return str(cast("dict[str, Json]", evidence).get(SAID) or "") if isinstance(evidence, dict) else ""
 
@@ -407,29 +439,30 @@ def _fact_of_steps(
     )
 
 
-def _alike(one: Step, other: Step) -> bool:
-    """Whether two different actions do about the same: they begin with the same word, and share most of their words."""
+def _similar(one: Step, other: Step) -> bool:
+    """Whether two different actions begin with the same word and share most of their words."""
     first, second = _WORDS.findall(one.action), _WORDS.findall(other.action)
     if not first or first[:1] != second[:1] or one.action.strip() == other.action.strip():
         return False
-    return SequenceMatcher(None, first, second, autojunk=False).ratio() >= ALIKE
+    return SequenceMatcher(None, first, second, autojunk=False).ratio() >= MIN_SIMILARITY
 
 
-def _checks(episode: Episode, also: Container[str]) -> Iterator[ValueCheck]:
-    """The checks that failed, newest trial first, each once."""
+def _value_checks(episode: Episode, also: Container[str]) -> Iterator[ValueCheck]:
+    """The failed checks, and those in `also`, that expect a value: the newest trial first, each check once."""
     seen: set[str] = set()
-    for trial, finding in _found(episode):
-        counts = not finding.passed or finding.asked in also
-        shown = [Finding(asked.strip()) for asked in _PYTEST.findall(finding.got)]  # by pytest, as failed
-        for one in (finding, *shown) if counts else ():
+    for trial, finding in _findings(episode):
+        if finding.passed and finding.asked not in also:
+            continue
+        printed = [Finding(asked.strip()) for asked in _PYTEST.findall(finding.got)]  # failed lines in pytest's output
+        for one in (finding, *printed):
             expected = one.asked and (one.expected or expected_by(one.asked))
             if expected and one.asked not in seen:
                 seen.add(one.asked)
                 yield ValueCheck(one.asked, expected, one.got, trial)
 
 
-def _found(episode: Episode) -> Iterator[tuple[int, Finding]]:
-    """What judges found, with the number of the trial, the newest trial first. Not those that are no evidence."""
+def _findings(episode: Episode) -> Iterator[tuple[int, Finding]]:
+    """The findings of judges that count as evidence, each with the number of its trial, the newest trial first."""
     for trial in reversed(episode.trials):
         if trial.feedback is not None and trial.feedback.source not in _GUESSED:
             yield from ((trial.number, finding) for finding in findings_of(trial.feedback))
@@ -437,16 +470,16 @@ def _found(episode: Episode) -> Iterator[tuple[int, Finding]]:
 
 def _named_by_task(check: ValueCheck, task: str) -> bool:
     """Whether the task itself names the value."""
-    return check.expected in task or _named(check.expected).removeprefix("the form ") in task
+    return check.expected in task or _value_for_title(check.expected).removeprefix("the form ") in task
 
 
-def _bare(value: str) -> str:
+def _unquoted(value: str) -> str:
     """The value without the quotes around it."""
     return value[1:-1] if len(value) > 2 and value[0] == value[-1] and value[0] in "'\"" else value
 
 
-def _named(value: str) -> str:
-    """The value for a title: of a text, its form."""
+def _value_for_title(value: str) -> str:
+    """The value as a title shows it: a string literal without its quotes, as "the form …"."""
     try:
         literal = ast.literal_eval(value)
     except (ValueError, SyntaxError, MemoryError, RecursionError):

@@ -1,7 +1,7 @@
-"""Learn from episodes: facts by rules, a verdict if no evaluator gave one, then lessons extracted by a model, and kept.
+"""Learn from episodes: rules draw facts, a judge decides where no evaluator did, and a model extracts lessons.
 
-Accepted work is on disk before a model is asked. Without a model the question is handed out, and `commit` takes the
-answer. Lessons are kept screened and embedded; duplicates fold, near-duplicates are skipped or left to be linked.
+Work is stored before a model is asked. Without a model the question is handed out, and `commit` takes the answer.
+Lessons are screened and embedded before they are stored. Duplicates are folded; near-duplicates are skipped or linked.
 """
 
 from __future__ import annotations
@@ -53,35 +53,34 @@ from mulligan.text.secrets import Masks, each_text
 from mulligan.text.truncate import estimate
 
 FAILED_WORKFLOW = "workflows are extracted only from successes"
-REMEMBERED = 100
-"""Pieces of work for whose judge the secrets of the task are held in memory."""
+MAX_UNMASKED_JOBS = 100
+"""Jobs waiting for a judge whose unmasked episodes are held in memory."""
 
 BY_RULE = "only rules learn here (learn_share is 0)"
 NO_REASON = "rules already learned from it, or there is nothing to learn"
 LATER = "a model is asked later, about several tasks together (to ask now: mulligan memory work -m MODEL)"
 """Why no model is asked now."""
 
-BATCH = 4
-"""Episodes in one question, where learning has a budget: at least so many, unless a person asks."""
-BATCH_LIMIT = 8
-WAITING = 1000
-"""Work that waits for a question about several, of which the oldest is looked at."""
+MIN_BATCH, MAX_BATCH = 4, 8
+"""Episodes in one question if learning has a budget. If a person asks, there is no minimum."""
+MAX_WAITING = 1000
+"""Jobs looked at that wait for such a question; the oldest come first."""
 TASK_TOKENS = 25_000
-"""Tokens that a task is taken to have used at least if its agent counts none: `BATCH` of them pay for one question."""
-QUESTION = 1500
-"""Tokens of such a question and its answer without the records, roughly."""
+"""The tokens assumed for a task whose agent counts none: `MIN_BATCH` such tasks pay for one question."""
+QUESTION_TOKENS = 1500
+"""Approximate tokens of such a question and its answer, without the episodes."""
 LEARNING_DAYS = 30
-"""Days whose tokens make up the budget for learning."""
+"""The budget for learning is a share of the tokens of this many days."""
 
 NOT_SHOWN = 'forms is only "history", which shows no lessons: to extract lessons, add "lessons" or "notebook"'
 
 JUDGING, EXTRACTING = Sampling(0.0, 1024), Sampling(1.0, 2048)
-"""The temperatures of the paper."""
+"""With the temperatures of the ReasoningBank paper."""
 
 
 def _confirmed(fact: Lesson) -> Lesson:
-    known = fact.state != "active" or (fact.confirmed and not fact.to_check)
-    return fact if known else replace(fact, confirmed=True, outcome="success", to_check="")
+    unchanged = fact.state != "active" or (fact.confirmed and not fact.to_check)
+    return fact if unchanged else replace(fact, confirmed=True, outcome="success", to_check="")
 
 
 def _retired(lesson: Lesson) -> Lesson:
@@ -89,26 +88,28 @@ def _retired(lesson: Lesson) -> Lesson:
 
 
 def key_of(episodes: Sequence[Episode]) -> str:
-    """The same for the same episodes, so that they are learned from once."""
+    """The key of the work that learns from these episodes, so that the same episodes are learned from once."""
     return digest([[episode.id, len(episode.trials)] for episode in episodes])
 
 
 def _after_verdict(work: str) -> str:
-    """The key of the extraction that follows the verdict of this work."""
+    """The key of the extraction that follows once this work has a verdict."""
     return f"{work}:judged"
 
 
 class Learning:
+    """Learns from the episodes of one agent: see `Bank.learn`."""
+
     def __init__(self, ports: Ports, writer: LessonWriter, admission: LessonAdmission) -> None:
         self._ports, self._writer, self._admission = ports, writer, admission
         self._queue = ports.memory.queue
-        # By work that waits for a verdict: the episodes with the secrets that stand in the task itself. Never stored.
+        # Unmasked episodes by the work that waits for a verdict: a judge needs the secrets in the task. Never stored.
         self._for_judge: dict[str, tuple[Json, Masks]] = {}
 
     async def learn(
         self, episodes: Sequence[Episode], success: bool | None, *, background: bool, borrow: bool = False
     ) -> Learned:
-        """Learns from these trajectories of one task; from the same episodes once."""
+        """Learns from these episodes of one task, unless they were learned from before."""
         if not episodes or not any(trial.attempt for episode in episodes for trial in episode.trials):
             raise InvalidInput("There is nothing to learn from: no attempt was made.")
         if len({episode.task.prompt for episode in episodes}) > 1:
@@ -116,26 +117,22 @@ class Learning:
                 "Mulligan cannot learn from episodes of different tasks together: learn from them separately."
             )
         masks = Masks()
-        # What was recalled is in the bank already: only the ids are kept with the work.
+        # The recalled lessons are in the bank already: the work keeps only their ids.
         masked = masks.json([to_json(replace(episode, recall=None)) for episode in episodes])
-        recalled = [lesson.id for episode in episodes if episode.recall for lesson in episode.recall.lessons]
+        recalls = [episode.recall for episode in episodes if episode.recall]
+        recalled: list[Json] = [lesson.id for recall in recalls for lesson in recall.lessons]
         success = success_of(episodes) if success is None else success
-        payload: dict[str, Json] = {"episodes": masked, "success": success, "reason": "", "recalled": [*recalled]}
+        payload: dict[str, Json] = {"episodes": masked, "success": success, "reason": "", "recalled": recalled}
         key = key_of(episodes)
-        kept = [from_json(Episode, one) for one in masked]
-        await self._keep_accounts(kept, success)
-        facts = await self._learn_facts(kept, key)
-        recalls = [episode.recall.id for episode in episodes if episode.recall]
-        if len(episodes) > 1:  # of one task: each recall gets the outcome of its own episode
-            for episode in episodes:
-                if episode.recall and episode.judged:
-                    with suppress(NotFound):
-                        await self._ports.memory.lessons.outcome_of(
-                            self._ports.writes, episode.recall.id, bool(episode.solved)
-                        )
+        masked_episodes = [from_json(Episode, episode) for episode in masked]
+        await self._keep_accounts(masked_episodes, success)
+        facts = await self._learn_facts(masked_episodes, key)
+        if len(episodes) > 1:
+            await self._record_outcomes(episodes)
         nothing = self._draws_nothing(success) if borrow else self._asks_nothing(success)
-        if self._has_budget and len(episodes) == 1 and not (nothing or borrow):  # contrast is what several are run for
-            nothing = "" if self._unseen(kept, success, facts) else NO_REASON
+        # Several episodes of one task are run to be compared, so they never wait for a batch.
+        if self._has_budget and len(episodes) == 1 and not (nothing or borrow):
+            nothing = "" if self._needs_model(masked_episodes, success, facts) else NO_REASON
             payload["later"] = not nothing
         payload |= {TASK: task_cost(episodes, success), "nothing": nothing}
         later = bool(payload.get("later"))
@@ -149,88 +146,100 @@ class Learning:
                 owner=self._ports.owner if now else None,
                 seconds=LEASE,
                 waiting=now or later or borrow or self._ports.model is None,
-                follows=recalls,
+                follows=[recall.id for recall in recalls],
             )
         )
         if success is None and (claim or work.status in ("queued", "waiting")):
-            shown = masks.unmask_json(masked, task_text(episodes[0].task))
-            if shown != masked:
-                self._for_judge[work.id] = shown, masks
-            for old in list(self._for_judge)[:-REMEMBERED]:
-                del self._for_judge[old]
+            unmasked = masks.unmask_json(masked, task_text(episodes[0].task))
+            if unmasked != masked:
+                self._for_judge[work.id] = unmasked, masks
+            for oldest in list(self._for_judge)[:-MAX_UNMASKED_JOBS]:
+                del self._for_judge[oldest]
         if claim is not None:
             try:
                 return replace(await self._extract_now(work, claim), facts=facts)
             except MulliganError as error:
                 error.facts = facts
                 raise
-        last = await self._latest(work)
-        if later and last.status == "waiting" and self._ports.model is not None:
+        latest = await self._latest(work)
+        if later and latest.status == "waiting" and self._ports.model is not None:
             await self.ask_about_several()
             return Learned(success=success, nothing_because=LATER, work=work.id, facts=facts)
-        if last.status == "failed":  # the extraction after a verdict: it is tried anew
+        if latest.status == "failed":  # the extraction after a verdict: try it again
             waiting = borrow or self._ports.model is None or not background
             again = await self._queue.enqueue(
-                "extract", last.agent_id, last.payload, key=_after_verdict(work.id), waiting=waiting
+                "extract", latest.agent_id, latest.payload, key=_after_verdict(work.id), waiting=waiting
             )
-            last = await self._queue.look(last.agent_id, again)
-        return replace(await self.resume(last, background, borrow), facts=facts)
+            latest = await self._queue.look(latest.agent_id, again)
+        return replace(await self.resume(latest, background, borrow), facts=facts)
+
+    async def _record_outcomes(self, episodes: Sequence[Episode]) -> None:
+        """Gives the recall of each episode the outcome of that episode."""
+        for episode in episodes:
+            if episode.recall and episode.judged:
+                with suppress(NotFound):
+                    await self._ports.memory.lessons.outcome_of(
+                        self._ports.writes, episode.recall.id, bool(episode.solved)
+                    )
 
     async def _keep_accounts(self, episodes: Sequence[Episode], success: bool | None) -> None:
-        """Keeps what the form `history` shows of these episodes."""
+        """Stores the accounts of these episodes, which the form `history` shows."""
         if self._ports.settings.paper:
             return
         project, now = self._ports.project, round(time.time(), 3)
+        tokens = self._ports.settings.account_tokens
         accounts = [
             Account(
-                one.id,
+                episode.id,
                 project,
                 now,
-                "\n\n".join(render([one], self._ports.settings.account_tokens)),
-                one.solved if one.judged else success,
+                "\n\n".join(render([episode], tokens)),
+                episode.solved if episode.judged else success,
             )
-            for one in episodes
+            for episode in episodes
         ]
         await self._ports.memory.lessons.keep_accounts(self._ports.writes, accounts, ACCOUNTS)
 
     # --- facts ------------------------------------------------------------------------------------------------------
 
     async def _learn_facts(self, episodes: Sequence[Episode], key: str) -> tuple[str, ...]:
-        """Keeps the facts that the checks of these episodes reveal, at once; their ids.
+        """Stores the facts that the checks of these episodes reveal, and returns their ids.
 
-        A known fact whose check has passed since, or whose action worked, is confirmed. One that a passed check
-        contradicts is superseded; one whose action was refused is to be checked. If this process dies meanwhile,
-        another finishes the work; if another does it already, no ids are given.
+        A known fact is confirmed if its check passed or its action worked, superseded if a passed check contradicts it,
+        and marked as to be checked if its action was refused. If this process dies meanwhile, another one finishes the
+        work. If another process is doing it already, no ids are returned.
         """
         if self._ports.settings.paper or self._ports.settings.extraction == "workflows":
             return ()
         writes, project = self._ports.writes, self._ports.project
         passed = passed_checks(episodes)
         actions = {action: how for episode in episodes for action, how in actions_of(episode).items()}
-        claimed = {check: dict([claim_of(check)]) for check in passed}
-        about = {*actions, *passed, *(key for one in claimed.values() for key in one)}
-        known_facts = await self._writer.facts(writes, project, about=about) if about else ()
-        facts = {fact.id: fact for fact in known_facts}
-        known = [claims(fact) for fact in facts.values()]
-        holds = {id: upheld(fact, passed, actions) for id, fact in facts.items()}
-        confirmed: list[Json] = [id for id, one in facts.items() if holds[id] and (one.to_check or not one.confirmed)]
-        doubted: list[Json] = [id for id, one in facts.items() if holds[id] is False and not one.to_check]
+        claims_by_check = {check: dict([claim_of(check)]) for check in passed}
+        about = {*actions, *passed, *(subject for check in claims_by_check.values() for subject in check)}
+        known = await self._writer.facts(writes, project, about=about) if about else ()
+        confirmed, doubted = list[Json](), list[Json]()
+        for fact in known:
+            holds = upheld(fact, passed, actions)
+            if holds and (fact.to_check or not fact.confirmed):
+                confirmed.append(fact.id)
+            elif holds is False and not fact.to_check:
+                doubted.append(fact.id)
+        known_claims = [claims(fact) for fact in known]
         contradicting = [
-            check
-            for check, claimed_by in claimed.items()
-            if any(contradicts(claimed_by, known_claims) for known_claims in known)
+            check for check, new in claims_by_check.items() if any(contradicts(new, old) for old in known_claims)
         ]
-        working = {action for fact in facts.values() for action in working_actions(fact)}
+        working = {action for fact in known for action in working_actions(fact)}
+        # Of facts that contradict each other, the last one counts.
+        stated = {asked: value for fact in known if checks_of(fact) for asked, value in claims(fact).items()}
+
+        def is_known(fact: Lesson) -> bool:
+            new = claims(fact)
+            if new.keys() <= working and working_actions(fact):
+                return True
+            return bool(new) and new.items() <= stated.items() and not quotes_checks(fact)
+
         drafts = [fact for episode in episodes for fact in facts_of(episode, project, contradicting)]
-        drafts = [fact for fact in drafts if not (claims(fact).keys() <= working and working_actions(fact))]
-        stated = dict(  # what an active fact says already is no new one
-            item for fact, one in zip(facts.values(), known, strict=True) if checks_of(fact) for item in one.items()
-        )
-        drafts = [
-            fact
-            for fact in drafts
-            if quotes_checks(fact) or not (claims(fact) and claims(fact).items() <= stated.items())
-        ]
+        drafts = [fact for fact in drafts if not is_known(fact)]
         if not drafts and not confirmed and not doubted:
             return ()
         payload: Json = {"facts": [to_json(fact) for fact in drafts], "confirmed": confirmed, "doubted": doubted}
@@ -249,7 +258,7 @@ class Learning:
         return tuple(fact.id for fact in await self._writer.present(writes, list(dict.fromkeys(ids)), ()))
 
     async def keep_facts(self, work: Queued, claim: Claim) -> None:
-        """Keeps the facts of accepted work, and settles it."""
+        """Stores the facts of accepted work, and settles the work."""
         experience = secrets.token_hex(8)
         drafts = [from_json(Lesson, one) for one in work.payload["facts"]]
         facts = [self._writer.new_lesson(draft, work.agent_id, experience) for draft in drafts]
@@ -262,7 +271,7 @@ class Learning:
     # --- accepted work ----------------------------------------------------------------------------------------------
 
     async def resume(self, work: Queued, background: bool, borrow: bool) -> Learned:
-        """The outcome of accepted work; if there is none yet, it is done now or in the background, or asks."""
+        """The outcome of accepted work. Work without one is done now or in the background, or asks its question."""
         work = await self._latest(work)
         if work.status in ("done", "failed"):
             return await self._outcome(work)
@@ -293,14 +302,14 @@ class Learning:
         return await self._outcome(work)
 
     async def _latest(self, work: Queued) -> Queued:
-        """The extraction, once the verdict before it was given."""
-        while work.status == "done" and work.result and (then := work.result.get("next")):
+        """The work itself, or the extraction that followed its verdict."""
+        while work.status == "done" and work.result and (following := work.result.get("next")):
             newer = await self._queue.find(work.agent_id, "extract", _after_verdict(work.id))
-            work = await self._queue.look(work.agent_id, newer or then)
+            work = await self._queue.look(work.agent_id, newer or following)
         return work
 
     async def _outcome(self, work: Queued) -> Learned:
-        """The outcome of work that is done or failed. Lessons that were removed since are left out."""
+        """The outcome of work that is done or has failed, without lessons that have been removed since."""
         if work.status != "done":
             return Learned(success=work.payload["success"], work=work.id, failed=work.error or "no reason was given")
         result: dict[str, Any] = work.result or {}
@@ -316,7 +325,7 @@ class Learning:
     # --- thinking ---------------------------------------------------------------------------------------------------
 
     async def _extract_now(self, work: Queued, claim: Claim) -> Learned:
-        """As `extract`; where it fails, the work waits for another try or for an answer."""
+        """As `extract`. If that fails, the work waits for another try or for an answer."""
         try:
             return await self._ports.held(claim, lambda: self.extract(work, claim))
         except (Exception, asyncio.CancelledError) as error:
@@ -324,7 +333,7 @@ class Learning:
             raise
 
     async def extract(self, work: Queued, claim: Claim) -> Learned:
-        """Judges if need be and extracts lessons, with the bank's model, and settles the work."""
+        """Extracts lessons with the bank's model, after a verdict if there is none yet, and settles the work."""
         payload = dict(work.payload)
         if nothing := payload.get("nothing") or self._asks_nothing(payload["success"]):
             return await self._keep(work.agent_id, Extracted((), nothing), payload, claim)
@@ -358,11 +367,13 @@ class Learning:
         payload |= {"success": verdict.success, "reason": reason}
         if nothing := self._draws_nothing(verdict.success):
             return await self._keep(work.agent_id, Extracted((), nothing), payload, claim)
-        payload.pop(ANSWERS, None)  # of the bank's own model, to the question that is answered here
-        then = await self._queue.enqueue("extract", work.agent_id, payload, key=_after_verdict(work.id), waiting=True)
-        await self._queue.finish(claim, {"next": then, "success": verdict.success, "reason": reason})
+        payload.pop(ANSWERS, None)  # the bank's model gave them to the question that is answered here
+        following = await self._queue.enqueue(
+            "extract", work.agent_id, payload, key=_after_verdict(work.id), waiting=True
+        )
+        await self._queue.finish(claim, {"next": following, "success": verdict.success, "reason": reason})
         question = (await self._extractor(payload, work.agent_id)).ask(episodes)
-        return Learned(success=verdict.success, reason=reason, work=then, question=question)
+        return Learned(success=verdict.success, reason=reason, work=following, question=question)
 
     # --- several episodes, within a budget --------------------------------------------------------------------------
 
@@ -370,49 +381,53 @@ class Learning:
     def _has_budget(self) -> bool:
         return self._ports.settings.learn_share < 1
 
-    def _unseen(self, episodes: Sequence[Episode], success: bool | None, facts: Sequence[str]) -> bool:
-        """Whether a model may see what rules have not: why an attempt failed and a later one passed, what a person
-        said, and, for a reader that gains by strategies, what a success did right."""
+    def _needs_model(self, episodes: Sequence[Episode], success: bool | None, facts: Sequence[str]) -> bool:
+        """Whether a model may learn something that rules cannot.
+
+        That is why an attempt failed and a later one passed, what a person objected to, and, if the bank shows
+        strategies, what a success did right.
+        """
         if facts:
             return False
         strategies = "notebook" in self._ports.settings.forms
         return any(pair_of(one) or is_objected_to(one) for one in episodes) or (success is not False and strategies)
 
     async def ask_about_several(self, *, by_hand: bool = False) -> None:
-        """Queues one question for each `BATCH_LIMIT` of the episodes that wait for one, as far as the budget goes.
+        """Queues questions about up to `MAX_BATCH` waiting episodes each, as far as the budget goes.
 
-        by_hand: a person asks, so there is no budget, and no least number.
+        by_hand: a person asks, so there is no budget and no minimum number of episodes.
         """
-        writes = self._ports.writes
-        asked = {id for one in await self._queue.pending(writes, kind="batch") for id in one.payload["works"]}
-        waiting = await self._queue.pending(writes, WAITING, kind="extract")
-        waiting = [one for one in waiting if one.payload.get("later") and one.id not in asked]
-        if len(waiting) < (1 if by_hand else BATCH):
+        writes, least = self._ports.writes, 1 if by_hand else MIN_BATCH
+        asked = {id for batch in await self._queue.pending(writes, kind="batch") for id in batch.payload["works"]}
+        waiting = await self._queue.pending(writes, MAX_WAITING, kind="extract")
+        waiting = [work for work in waiting if work.payload.get("later") and work.id not in asked]
+        if len(waiting) < least:
             return
         left = float("inf") if by_hand else await self._budget()
-        while len(waiting) >= (1 if by_hand else BATCH):
-            batch, waiting = waiting[:BATCH_LIMIT], waiting[BATCH_LIMIT:]
+        while len(waiting) >= least:
+            batch, waiting = waiting[:MAX_BATCH], waiting[MAX_BATCH:]
             texts = render(_episodes(batch), self._ports.settings.trajectory_tokens)
-            left -= estimate("".join(texts)) + QUESTION
+            left -= estimate("".join(texts)) + QUESTION_TOKENS
             if left < 0:
                 return
-            ids: list[Json] = [one.id for one in batch]
+            ids: list[Json] = [work.id for work in batch]
             await self._queue.enqueue("batch", writes, {"works": ids}, key=digest(ids))
 
     async def _budget(self) -> float:
-        """The tokens that may still be used to learn."""
+        """The number of tokens that may still be used to learn."""
         since = time.time() - LEARNING_DAYS * 24 * 3600
-        costs = [cost_of(one) for one in await self._queue.accepted_since(self._ports.writes, since)]
+        costs = [cost_of(work) for work in await self._queue.accepted_since(self._ports.writes, since)]
         share = self._ports.settings.learn_share
-        tasks = sum(one.task if one.counted else max(one.task, TASK_TOKENS) for one in costs)
-        return share * tasks - sum(one.learning for one in costs)
+        tasks = sum(cost.task if cost.counted else max(cost.task, TASK_TOKENS) for cost in costs)
+        return share * tasks - sum(cost.learning for cost in costs)
 
     async def extract_batch(self, work: Queued, claim: Claim) -> Learned:
         """Asks the bank's model one question about several episodes, and settles their work with it."""
         if self._ports.model is None:
             raise InvalidInput(NO_MODEL)
-        named = set(work.payload["works"])
-        works = [one for one in await self._queue.pending(work.agent_id, WAITING, kind="extract") if one.id in named]
+        ids = set(work.payload["works"])
+        waiting = await self._queue.pending(work.agent_id, MAX_WAITING, kind="extract")
+        works = [one for one in waiting if one.id in ids]
         model = KeptAnswers(self._ports.model, self._queue, claim, work.payload)
         if not works:
             await self._queue.finish(claim, {})
@@ -426,24 +441,24 @@ class Learning:
             extracted = Extracted((), f"{model.model.id} gave no lessons that can be used: {error}")
         for one in works:
             with suppress(LeaseLost, StoreError):  # somebody answered it meanwhile
-                _, its = await self._queue.take(work.agent_id, one.id, self._ports.owner, LEASE)
-                told = {name: one.payload.get(name) for name in ("success", "reason", TASK)}
-                await self._queue.finish(its, {**told, "batch": work.id})
+                _, own_claim = await self._queue.take(work.agent_id, one.id, self._ports.owner, LEASE)
+                result = {name: one.payload.get(name) for name in ("success", "reason", TASK)}
+                await self._queue.finish(own_claim, {**result, "batch": work.id})
         payload = {"success": solved, "reason": "", "episodes": [to_json(one) for one in episodes]}
         return await self._keep(work.agent_id, extracted, payload, claim, by=model.model.id, usage=model.usage)
 
     def _draws_nothing(self, success: bool | None) -> str:
-        """Why no lesson is to be drawn from episodes that ended so; "" where some may be."""
+        """Why no lesson may be drawn from episodes with this outcome; "" if lessons may be drawn."""
         return FAILED_WORKFLOW if self._ports.settings.extraction == "workflows" and success is False else ""
 
     def _asks_nothing(self, success: bool | None) -> str:
-        """Why no model is asked about episodes that ended so, "" where one is. What a caller drew is kept anyway."""
+        """Why no model is asked about episodes with this outcome; "" if one is. Answers of callers are kept anyway."""
         settings = self._ports.settings
         by_rule = BY_RULE if settings.learn_share == 0 else ""
         return by_rule or self._draws_nothing(success) or (NOT_SHOWN if settings.forms == ("history",) else "")
 
     async def question(self, work: Queued) -> Question:
-        """What this work asks: a verdict where there is none, else lessons."""
+        """The question of this work: for a verdict if there is none yet, else for lessons."""
         if work.payload["success"] is None:
             return self._judge().ask(self._episodes_for_judge(work))
         extractor = await self._extractor(work.payload, work.agent_id)
@@ -484,15 +499,14 @@ class Learning:
         return learned
 
     async def try_waiting(self, *, by_hand: bool = False) -> None:
-        """Queues the replays of lessons that wait, as far as the budget goes. by_hand: a person asks, so there is
-        none."""
+        """Queues the replays of waiting lessons, as far as the budget goes. by_hand: without a budget."""
         if by_hand or self._ports.settings.admission == REPLAY:
             await self._admission.due(self._budget if self._has_budget and not by_hand else None)
 
     def _episodes_for_judge(self, work: Queued) -> list[Episode]:
-        """The episodes with the secrets that stand in the task; masked, if another process accepted the work."""
-        shown, _ = self._for_judge.get(work.id, (work.payload["episodes"], None))
-        return [from_json(Episode, one) for one in cast(list[Json], shown)]
+        """The episodes, unmasked where the task itself holds the secret. Another process has only the masked ones."""
+        episodes, _ = self._for_judge.get(work.id, (work.payload["episodes"], None))
+        return [from_json(Episode, episode) for episode in cast(list[Json], episodes)]
 
     def _masked_reason(self, work: Queued, verdict: EpisodeVerdict) -> str:
         """The judge's reason, masked as the episodes are."""
@@ -504,7 +518,7 @@ class Learning:
         return EpisodeJudge(self._ports.prompts, tokens=settings.trajectory_tokens, paper=settings.paper)
 
     async def _extractor(self, payload: Mapping[str, Any], agent_id: str) -> Thinker[Extracted]:
-        """Who draws lessons from these episodes; where the notebook is shown, who keeps it."""
+        """The thinker that draws lessons from these episodes: the notekeeper if the bank shows a notebook."""
         settings = self._ports.settings
         several = len(payload["episodes"]) > 1
         workflows = settings.extraction == "workflows"
@@ -530,7 +544,7 @@ class Learning:
         )
 
     async def _page(self, agent_id: str, recalled: Sequence[str]) -> Sequence[Lesson]:
-        """The entries that the keeper of the notebook is shown: those of these that were recalled, then the newest."""
+        """The entries that the notekeeper sees: the recalled facts, then the newest ones, as many as fit."""
         which = Selection(nature="fact", project=self._ports.project, limit=PAGE)
         newest = await self._ports.memory.lessons.list(agent_id, which)
         shown = [one for one in await self._writer.present(agent_id, recalled) if one.nature == "fact"]
@@ -539,9 +553,9 @@ class Learning:
 
 
 class KeptAnswers:
-    """A model whose answers to one piece of work are kept with it, in their order, so that none is paid for twice.
+    """A model whose answers are stored with the work they belong to, so that none is paid for twice.
 
-    Work that is done again after a crash takes them in turn, even where the bank and so the question has changed.
+    Work that is repeated after a crash takes the stored answers in order, even if its questions have changed since.
     """
 
     def __init__(self, model: Model, queue: Queue, claim: Claim, payload: Mapping[str, Any]) -> None:
@@ -569,6 +583,6 @@ def _task_texts(episodes: Json) -> str:
     """The texts of the tasks of these episodes and of the settings of their checks."""
     texts: dict[str, str] = {}
     for episode in cast(list[dict[str, Any]], episodes):
-        told = [episode["task"], cast(dict[str, Any], episode.get("head") or {}).get("settings")]
-        each_text(told, lambda text, _: texts.setdefault(text, text))
+        task_and_settings = [episode["task"], cast(dict[str, Any], episode.get("head") or {}).get("settings")]
+        each_text(task_and_settings, lambda text, _: texts.setdefault(text, text))
     return "\n".join(texts)

@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from mulligan.bank.learn.effects import effects_of
 from mulligan.bank.learn.facts import keys_of, subject_of
-from mulligan.bank.recall.terms import searched, terms_of
+from mulligan.bank.recall.terms import search_text, terms_of
 from mulligan.core.codec import digest
 from mulligan.core.lessons import Addition, compared_text
 from mulligan.core.records import Json, Lesson
@@ -249,7 +249,7 @@ def addition_of(lesson: Lesson, *, quarantine: bool, named: str = "") -> Additio
     fact = lesson.nature == "fact"
     lesson = replace(lesson, subject=subject_of(lesson) if fact else "")
     keys = keys_of(lesson) if fact else pair_keys_of(lesson) if lesson.nature == "query_pair" else ()
-    return Addition(lesson, fingerprint(lesson), terms_of(searched(lesson)), keys=keys)
+    return Addition(lesson, fingerprint(lesson), terms_of(search_text(lesson)), keys=keys)
 
 
 def pair_keys_of(pair: Lesson) -> tuple[str, ...]:

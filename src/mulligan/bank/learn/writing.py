@@ -21,7 +21,7 @@ from mulligan.bank.learn.facts import (
 from mulligan.bank.learn.screening import addition_of, fingerprint
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.index import Indexes
-from mulligan.bank.recall.terms import embedded
+from mulligan.bank.recall.terms import embedding_text
 from mulligan.core.errors import LessonChanged
 from mulligan.core.lesson import LessonFields, Selection, annotations_of, without_counts
 from mulligan.core.lessons import Addition, Change
@@ -198,7 +198,7 @@ class LessonWriter:
                 if after == before:
                     return before
                 if not _same_entry(before, after):
-                    same = embedded(after) == embedded(before) and after.query == before.query
+                    same = embedding_text(after) == embedding_text(before) and after.query == before.query
                     embed = not same or not before.embedder
                     (entry,) = await self.entries([after], by_a_person=by_a_person, embed=embed)
                     after = entry.lesson

@@ -1,4 +1,4 @@
-"""Choose what a recall gives: facts, lessons on habits, and the other lessons, within the number that was asked for."""
+"""Choose what a recall shows: facts of the project, other lessons, and lessons about habits."""
 
 from __future__ import annotations
 
@@ -12,19 +12,26 @@ from mulligan.core.records import Lesson
 from mulligan.core.worth import is_withheld
 
 HEAD_START = 0.05
-"""A fact comes first unless the best strategy is more relevant by more than this."""
+"""Facts come first unless the best strategy is more relevant by more than this."""
 
 PAGE = 100
-"""Facts that are looked at for one page of the notebook at most."""
+"""Maximum number of facts that are considered for the notebook."""
 
 HABITS = 2
-"""Metacognitive lessons that a recall gives at most, whatever the task."""
+"""Maximum number of metacognitive lessons in a recall, whatever the task."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Ids with their relevance, best first: of facts for the notebook (`noted`), of lessons, and of the nearest lesson
-    that is held back. filtered: how many are held back."""
+    """What a recall shows: ids with their relevance, best first.
+
+    Attributes:
+        noted: facts for the notebook.
+        scores: lessons.
+        held: the most relevant lesson that is held back, if any is.
+        filtered: how many lessons are held back.
+        threshold: the relevance that was required, if any.
+    """
 
     noted: Mapping[str, float]
     scores: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -33,53 +40,22 @@ class Chosen:
     threshold: float | None = None
 
     def holding_back(self, scores: Mapping[str, float]) -> Chosen:
-        """With these lessons among those that are held back."""
+        """The same choice with these lessons held back too."""
         held = sorted({**self.held, **scores}.items(), key=lambda item: -item[1])
         return replace(self, held=dict(held[:1]), filtered=self.filtered + len(scores))
 
 
-def scores_of(among: Ranking, ranked: Ranked) -> dict[str, float]:
-    return {among.ids[row]: round(score, DIGITS) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
-
-
-def nearest_held(
-    both: Sequence[Ranking], ranked: Sequence[Ranked], found: Sequence[Mapping[str, float]], given: Mapping[str, float]
-) -> dict[str, float]:
-    """The id and the relevance of the nearest lesson that is held back; empty where none is."""
-    held = {id: score for scores in found for id, score in scores.items() if id not in given}
-    for among, one in zip(both, ranked, strict=True):
-        if one.nearest is not None:
-            held[among.ids[one.nearest]] = round(one.nearest_score, DIGITS)
-    return dict(sorted(held.items(), key=lambda item: -item[1])[:1])
-
-
-def together(
-    facts: dict[str, float], others: dict[str, float], most: int, *, everything: bool = False
-) -> dict[str, float]:
-    """Both, best first. Facts of the project come first where the best is about as relevant as the best of the others,
-    and then one of those at most, if it is as relevant: vague advice beside a fact misleads. everything: all of both
-    that there is room for."""
-    if not facts or not others:
-        return facts or others
-    best = max(facts.values())
-    if best + HEAD_START < max(others.values()):
-        first = dict(list(others.items())[: max(most - 1, 1)])
-        return {**first, **dict(list(facts.items())[: most - len(first)])}
-    first = dict(list(facts.items())[:most])
-    beside = list(others.items()) if everything else [(id, score) for id, score in others.items() if score >= best][:1]
-    return {**first, **dict(beside[: most - len(first)])}
-
-
-def with_habits(scores: dict[str, float], habits: dict[str, float], most: int) -> dict[str, float]:
-    """Both, the habits last: in the room that is left, or in the last place of several. Without habits all scores."""
-    if not habits:
-        return scores
-    habits = dict(list(habits.items())[: max(most - len(scores), int(most > 1))])
-    return {**dict(list(scores.items())[: most - len(habits)]), **habits}
+def scores_of(lessons: Ranking, ranked: Ranked) -> dict[str, float]:
+    """The ids of the ranked rows with their relevance, best first."""
+    return {lessons.ids[row]: round(score, DIGITS) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
 
 
 def draws(receipt: str, lessons: Sequence[Lesson], share: float) -> tuple[dict[str, float], dict[str, float]]:
-    """The lessons that a draw is made for, with the share that it withholds; and the withheld, with scores."""
+    """Draws which lessons a recall withholds to measure their worth.
+
+    Returns the ids of the lessons in the draw, with the share that it withholds, and the withheld ids with their
+    relevance.
+    """
     if not share:
         return {}, {}
     withheld = {one.id: one.score or 0.0 for one in lessons if is_withheld(receipt, one.id, share)}
@@ -88,39 +64,81 @@ def draws(receipt: str, lessons: Sequence[Lesson], share: float) -> tuple[dict[s
 
 def choose(
     ports: Ports,
-    among: tuple[Ranking, Ranking, Ranking],
+    rankings: tuple[Ranking, Ranking, Ranking],
     most: int,
     threshold: float | str | None,
     forms: Sequence[Form],
     kind: str,
 ) -> Chosen:
-    """What these forms may show of the facts of the project, of the metacognitive lessons, and of everything else.
-    kind: of the task."""
-    *both, habits = among
-    rank = ports.retrieval.rank
+    """Chooses what a recall in these forms shows.
+
+    Args:
+        ports: Of the bank.
+        rankings: The facts of the project, the other lessons, and the metacognitive ones: see `Index.by_nature`.
+        most: The maximum number of lessons.
+        threshold: The relevance that lessons need, or the name of a preset.
+        forms: The forms that are shown.
+        kind: The kind of the task.
+    """
+    facts, others, habits = rankings
+    retrieval = ports.retrieval
     page: dict[str, float] = {}
     if "notebook" in forms:
-        page = scores_of(both[0], rank(both[0], PAGE, 0.0))
-        page |= {id: 0.0 for id in reversed(both[0].ids[-PAGE:]) if id not in page and len(page) < PAGE}
+        page = scores_of(facts, retrieval.rank(facts, PAGE, 0.0))
+        page |= {id: 0.0 for id in reversed(facts.ids[-PAGE:]) if id not in page and len(page) < PAGE}
     if "lessons" not in forms:
         return Chosen(page)
-    kind = "" if ports.settings.paper else kind
-    if not ports.settings.paper:
-        least = both[1].threshold(threshold)
-        both[1] = both[1].fitting(PRESETS["standard"] if least is None else least, kind)
-    retrieval = ports.retrieval
-    facts, others = (rank_with_kind(retrieval, among, most, among.threshold(threshold), kind) for among in both)
-    of_each = scores_of(both[0], facts), scores_of(both[1], others)
-    scores = together(*of_each, most, everything=threshold == 0)
-    scores = with_habits(scores, _habits(ports, habits), most)
-    held = nearest_held(both, (facts, others), of_each, scores)
-    left_out = min(sum(map(len, of_each)), most) - len(scores.keys() - set(habits.ids))
-    return Chosen(page, scores, held, facts.filtered + others.filtered + max(left_out, 0), others.threshold)
+    if ports.settings.paper:
+        kind = ""
+    else:
+        least = others.threshold(threshold)
+        others = others.fitting(PRESETS["standard"] if least is None else least, kind)
+    ranked_facts = rank_with_kind(retrieval, facts, most, facts.threshold(threshold), kind)
+    ranked_others = rank_with_kind(retrieval, others, most, others.threshold(threshold), kind)
+    fact_scores, other_scores = scores_of(facts, ranked_facts), scores_of(others, ranked_others)
+    scores = _facts_first(fact_scores, other_scores, most, everything=threshold == 0)
+    scores = _with_habits(scores, _habits(ports, habits), most)
+    held = {id: score for id, score in (*fact_scores.items(), *other_scores.items()) if id not in scores}
+    for lessons, ranked in ((facts, ranked_facts), (others, ranked_others)):
+        if ranked.nearest is not None:
+            held[lessons.ids[ranked.nearest]] = round(ranked.nearest_score, DIGITS)
+    nearest_held = dict(sorted(held.items(), key=lambda item: -item[1])[:1])
+    left_out = min(len(fact_scores) + len(other_scores), most) - len(scores.keys() - set(habits.ids))
+    filtered = ranked_facts.filtered + ranked_others.filtered + max(left_out, 0)
+    return Chosen(page, scores, nearest_held, filtered, ranked_others.threshold)
 
 
-def _habits(ports: Ports, among: Ranking) -> dict[str, float]:
-    """The most relevant metacognitive lessons, then the newest."""
-    ranked = scores_of(among, ports.retrieval.rank(among, HABITS, 0.0))
-    found = {id: score for id, score in ranked.items() if score > 0}
-    found |= {id: 0.0 for id in reversed(among.ids[-HABITS:]) if id not in found}
-    return dict(list(found.items())[:HABITS])
+def _facts_first(facts: dict[str, float], others: dict[str, float], most: int, *, everything: bool) -> dict[str, float]:
+    """Facts and other lessons in the order in which they are shown.
+
+    Facts come first unless another lesson is clearly more relevant. They are followed by at most one other lesson, and
+    only if it is as relevant as the best fact, because vague advice next to a fact misleads. everything: show as many
+    of both as there is room for.
+    """
+    if not facts or not others:
+        return facts or others
+    best_fact = max(facts.values())
+    if best_fact + HEAD_START < max(others.values()):
+        first = dict(list(others.items())[: max(most - 1, 1)])
+        return {**first, **dict(list(facts.items())[: most - len(first)])}
+    first = dict(list(facts.items())[:most])
+    second = list(others.items())
+    if not everything:
+        second = [(id, score) for id, score in second if score >= best_fact][:1]
+    return {**first, **dict(second[: most - len(first)])}
+
+
+def _with_habits(scores: dict[str, float], habits: dict[str, float], most: int) -> dict[str, float]:
+    """The scores followed by habits, which take the free places, or the last place if there is more than one."""
+    if not habits:
+        return scores
+    habits = dict(list(habits.items())[: max(most - len(scores), int(most > 1))])
+    return {**dict(list(scores.items())[: most - len(habits)]), **habits}
+
+
+def _habits(ports: Ports, habits: Ranking) -> dict[str, float]:
+    """The relevant metacognitive lessons, best first, then the newest ones."""
+    ranked = scores_of(habits, ports.retrieval.rank(habits, HABITS, 0.0))
+    chosen = {id: score for id, score in ranked.items() if score > 0}
+    chosen |= {id: 0.0 for id in reversed(habits.ids[-HABITS:]) if id not in chosen}
+    return dict(list(chosen.items())[:HABITS])

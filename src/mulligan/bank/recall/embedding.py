@@ -1,6 +1,6 @@
-"""Embed texts, long ones piece by piece, and lessons as the bytes that the store keeps.
+"""Embed texts and lessons. Long texts are embedded piece by piece.
 
-The local embedder reads 256 word pieces only. On long task texts the mean of the pieces finds clearly more lessons:
+The local embedder reads only 256 word pieces. For long task texts the mean of the pieces finds clearly more lessons:
 see docs/retrieval.md. If the embedder does not answer, lessons are found by their words alone.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from mulligan.bank.recall.terms import embedded
+from mulligan.bank.recall.terms import embedding_text
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.lessons import Part
 from mulligan.core.protocols import Embedder
@@ -25,30 +25,29 @@ from mulligan.text.truncate import estimate
 log = logging.getLogger("mulligan")
 
 MAX_VECTORS = 128
-"""Texts whose vectors are remembered."""
+"""Maximum number of texts whose vectors are remembered."""
 
 
 @dataclass
 class _Batch:
-    """Texts that wait for the next run of the embedder in one event loop, and that run."""
+    """Texts that wait for the next run of the embedder in one event loop, and the task of that run."""
 
     texts: dict[str, None] = field(default_factory=dict[str, None])
-    made: asyncio.Task[Mapping[str, Any]] | None = None
+    run: asyncio.Task[Mapping[str, Any]] | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Vectors:
-    """The bank's way to an embedder, if there is one. `why_not` says why the last call gave nothing, or the next one
-    will.
+    """Computes vectors, if there is an embedder. `why_not` says why there are none, or why the last call failed.
 
-    The task of a recall is often the task of what is learned next, so vectors of texts are remembered. Texts that
-    are asked for while the embedder works go into its next run together.
+    Vectors are remembered, because a task that is recalled for is often learned from soon after. Texts that are
+    requested while the embedder works go into its next run together.
     """
 
     def __init__(self, embedder: Embedder | None, why_not: str = "") -> None:
         self.embedder = embedder
         self.why_not = why_not or ("" if embedder else "no embedder is set up")
-        self._made: OrderedDict[str, Any] = OrderedDict()
+        self._remembered: OrderedDict[str, Any] = OrderedDict()
         self._batches: WeakKeyDictionary[asyncio.AbstractEventLoop, _Batch] = WeakKeyDictionary()
 
     @property
@@ -56,90 +55,88 @@ class Vectors:
         return self.embedder.id if self.embedder else None
 
     async def of(self, texts: Sequence[str]) -> Any:
-        """A unit vector for each (numpy, float32); None where the embedder is not there or failed."""
+        """A unit vector for each text (numpy, float32); None if there is no embedder or it failed."""
         if self.embedder is None:
             return None
         import numpy as np
 
         try:
-            made = await self._vectors(self.embedder, texts)
+            vectors = await self._vectors(self.embedder, texts)
         except (ModelError, InvalidInput) as error:
             self.why_not = str(error)
             log.info("no vectors: %s", error)
             return None
-        return np.asarray(made, dtype=np.float32)
+        return np.asarray(vectors, dtype=np.float32)
 
     async def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> Sequence[Any]:
-        known = {text: self._made[text] for text in texts if text in self._made}
+        known = {text: self._remembered[text] for text in texts if text in self._remembered}
         missing = [text for text in texts if text not in known]
         if missing:
             loop = asyncio.get_running_loop()
-            queue = self._batches.setdefault(loop, _Batch())
-            if queue.made is None:
-                queue.made = loop.create_task(self._run(embedder, queue))
-                queue.made.add_done_callback(lambda made: made.cancelled() or made.exception())
-            queue.texts.update(dict.fromkeys(missing))
-            known |= await asyncio.shield(queue.made)
+            batch = self._batches.setdefault(loop, _Batch())
+            if batch.run is None:
+                batch.run = loop.create_task(self._run(embedder, batch))
+                batch.run.add_done_callback(lambda run: run.cancelled() or run.exception())
+            batch.texts.update(dict.fromkeys(missing))
+            known |= await asyncio.shield(batch.run)
         return [known[text] for text in texts]
 
-    async def _run(self, embedder: Embedder, queue: _Batch) -> Mapping[str, Any]:
-        async with queue.turn:
-            texts, queue.texts, queue.made = list(queue.texts), {}, None
-            made = dict(zip(texts, await embed(embedder, texts), strict=True))
-        self._made.update(made)
-        while len(self._made) > MAX_VECTORS:
-            self._made.popitem(last=False)
-        return made
+    async def _run(self, embedder: Embedder, batch: _Batch) -> Mapping[str, Any]:
+        async with batch.turn:
+            texts, batch.texts, batch.run = list(batch.texts), {}, None
+            vectors = dict(zip(texts, await embed(embedder, texts), strict=True))
+        self._remembered.update(vectors)
+        while len(self._remembered) > MAX_VECTORS:
+            self._remembered.popitem(last=False)
+        return vectors
 
     async def parts(self, lessons: Sequence[Lesson]) -> list[Mapping[Part, bytes]] | None:
-        """The vectors of each lesson and of the task that it was learned from, each text embedded once."""
+        """The vectors of each lesson and of the task that it was learned from, as the bytes that the store keeps.
+
+        None if there is no embedder or it failed.
+        """
         wanted: list[dict[Part, str]] = [
-            {"lesson": embedded(lesson), **({"query": lesson.query} if lesson.query.strip() else {})}
+            {"lesson": embedding_text(lesson), **({"query": lesson.query} if lesson.query.strip() else {})}
             for lesson in lessons
         ]
         texts = list(dict.fromkeys(text for parts in wanted for text in parts.values()))
-        made: Any = await self.of(texts) if texts else ()
-        if made is None:
+        vectors: Any = await self.of(texts) if texts else ()
+        if vectors is None:
             return None
-        by_text = {text: vector.tobytes() for text, vector in zip(texts, made, strict=True)}
+        by_text = {text: vector.tobytes() for text, vector in zip(texts, vectors, strict=True)}
         return [{part: by_text[text] for part, text in parts.items()} for parts in wanted]
 
 
 LONGEST = 200
-"""Tokens of a piece, as `core.truncate` estimates them: within 256 word pieces with room for a bad estimate."""
+"""Maximum tokens of a piece, as `text.truncate` estimates them: 256 word pieces with room for a bad estimate."""
 
 
 async def embed(embedder: Embedder, texts: Sequence[str]) -> Array:
-    """A unit vector for each text (numpy, float32), all of it read. Raises what the embedder raises."""
+    """A unit vector for each whole text (numpy, float32). Raises the embedder's errors."""
     import numpy as np
 
-    cut = [pieces(text) for text in texts]
-    made = np.asarray(await embedder.embed([piece for several in cut for piece in several]), np.float32)
-    if len(made) == len(texts):
-        return made
-    first = np.cumsum([0, *(len(several) for several in cut)])[:-1]
-    sums = np.add.reduceat(made, first, axis=0)
+    pieces_of = [pieces(text) for text in texts]
+    vectors = np.asarray(await embedder.embed([piece for several in pieces_of for piece in several]), np.float32)
+    if len(vectors) == len(texts):
+        return vectors
+    first = np.cumsum([0, *map(len, pieces_of)])[:-1]  # the first piece of each text
+    sums = np.add.reduceat(vectors, first, axis=0)
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-    return np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), made[first]).astype(np.float32)
+    return np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), vectors[first]).astype(np.float32)
 
 
 def pieces(text: str, longest: int = LONGEST) -> list[str]:
-    """The text cut between words into parts of about equal length, none much longer than `longest` tokens; a text that
-    fits comes back as it is."""
+    """The text cut between words into pieces of about equal length, none much longer than `longest` tokens."""
     if len(text) <= longest or (total := estimate(text)) <= longest:
         return [text]
-    words = [part for word in text.split() for part in _parts(word, longest)]
+    # A word longer than a piece is cut, too: Chinese has no spaces.
+    words = [word[start : start + longest] for word in text.split() for start in range(0, len(word), longest)]
     size = total / -(-total // longest)
-    found: list[list[str]] = [[]]
+    groups: list[list[str]] = [[]]
     taken = 0.0
     for word in words:
-        if taken >= size * len(found):
-            found.append([])
-        found[-1].append(word)
+        if taken >= size * len(groups):
+            groups.append([])
+        groups[-1].append(word)
         taken += estimate(word)
-    return [" ".join(part) for part in found if part] or [text]
-
-
-def _parts(word: str, longest: int) -> list[str]:
-    """A word, or where it is longer than a piece (Chinese has no spaces) its parts."""
-    return [word[i : i + longest] for i in range(0, len(word), longest)]
+    return [" ".join(group) for group in groups if group] or [text]

@@ -1,6 +1,6 @@
-"""Word the notebook (the facts of a project, shown whole) and the history (accounts of earlier episodes) for a prompt.
+"""Word what a recall shows for a prompt: the notebook (facts of a project), lessons, and the history (accounts).
 
-Both are quoted as data and keep to a budget. What does not fit is left out whole, and a last line counts it.
+All are quoted as data and keep to a budget. What does not fit is left out whole and counted in a last line.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ class Shown:
     """What a recall shows.
 
     Attributes:
-        entries: of the notebook, and how many more did not fit.
-        accounts: of earlier episodes, and how many more did not fit.
-        tokens: what the lessons may take of the prompt, estimated.
-        project: the one that is worked on.
+        entries: facts in the notebook.
+        more_entries: how many facts did not fit into it.
+        lessons: the other lessons.
+        accounts: accounts of earlier episodes.
+        more_accounts: how many accounts did not fit.
+        tokens: the most tokens that the lessons may take, estimated.
+        project: the current project.
     """
 
     entries: Sequence[Lesson]
@@ -48,43 +51,46 @@ class Shown:
         return "\n\n".join(filter(None, parts))
 
     def without(self, ids: Container[str]) -> Shown:
-        """Without the entries and lessons that have these ids, the surest first."""
-        entries, lessons = ([one for one in some if one.id not in ids] for some in (self.entries, self.lessons))
-        return replace(self, entries=surest_first(entries), lessons=surest_first(lessons))
+        """The same without the entries and lessons with these ids, and the surest facts first."""
+        entries = surest_first([entry for entry in self.entries if entry.id not in ids])
+        lessons = surest_first([lesson for lesson in self.lessons if lesson.id not in ids])
+        return replace(self, entries=entries, lessons=lessons)
 
     def retry_text(self, task: Task) -> str | None:
-        """The text for this task once its own checks have said what they expect: without facts that quote checks of the
-        same kind, which the evidence holds, or checks that are doubtful. None where it is the same."""
+        """The text for a retry of this task, whose failed checks are shown as evidence; None if it is the same.
+
+        Left out are facts that quote checks, if they are to be checked or about the same kind of task or subject.
+        """
 
         def stays(fact: Lesson) -> bool:
             same = same_kind(fact.kind, task.kind) or (fact.subject and fact.subject in task.prompt)
             return not (quotes_checks(fact) and (fact.to_check or same))
 
-        entries, lessons = ([one for one in some if stays(one)] for some in (self.entries, self.lessons))
+        entries, lessons = list(filter(stays, self.entries)), list(filter(stays, self.lessons))
         if len(entries) + len(lessons) == len(self.entries) + len(self.lessons):
             return None
         return replace(self, entries=entries, lessons=lessons).text()
 
 
 def surest_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
-    """Puts facts that are to be checked after those that are not, and in each of the two what a model drew after what a
-    check states word for word; the rest stays in order."""
+    """Sorts the facts among these lessons; the other lessons keep their places.
 
-    def doubt(n: int) -> tuple[bool, bool, int]:
-        one = lessons[n]
-        return bool(one.to_check), one.origin.by not in ("", RULE), n
+    Facts that are to be checked come last. Within each group, facts that a model drew come after those that a rule or a
+    person stated.
+    """
 
-    turned = iter(sorted((n for n, one in enumerate(lessons) if one.nature == "fact"), key=doubt))
-    return tuple(lessons[next(turned)] if lesson.nature == "fact" else lesson for lesson in lessons)
+    def doubt(fact: Lesson) -> tuple[bool, bool]:
+        return bool(fact.to_check), fact.origin.by not in ("", RULE)
+
+    facts = iter(sorted((lesson for lesson in lessons if lesson.nature == "fact"), key=doubt))
+    return tuple(next(facts) if lesson.nature == "fact" else lesson for lesson in lessons)
 
 
 def entry_text(entry: Lesson) -> str:
-    """An entry as a person, or the model that keeps the notebook, reads it: with its title and when to use it."""
+    """An entry of the notebook for a person or the notekeeper: its title, marks, when to use it, and its content."""
     lines = [line for line in entry.content.strip().splitlines() if line.strip()]
-    marks = [
-        *([date.removeprefix(", ")] if (date := age_note(entry)) else []),
-        *([] if entry.confirmed else [UNCONFIRMED]),
-    ]
+    marks = [date.removeprefix(", ")] if (date := age_note(entry)) else []
+    marks += [] if entry.confirmed else [UNCONFIRMED]
     marks += [f"to be checked before it is used: {entry.to_check}"] if entry.to_check else []
     marks += [f"flagged: {', '.join(entry.flags)}"] if entry.flags else []
     marked = f" ({'; '.join(marks)})" if marks else ""
@@ -94,12 +100,12 @@ def entry_text(entry: Lesson) -> str:
 
 
 def notebook_text(entries: Sequence[Lesson], left_out: int, project: str) -> str:
-    """The page; "" without entries."""
+    """The notebook as text; "" if it has no entries."""
     return page(FACTS, fact_texts(entries, project), _count(left_out, "entry did", "entries did"))
 
 
 def history_text(accounts: Sequence[Account], left_out: int) -> str:
-    """The accounts; "" without any."""
+    """The history as text; "" if there are no accounts."""
     parts = map(account_text, accounts)
     return page(HISTORY, parts, _count(left_out, "earlier task did", "earlier tasks did"))
 

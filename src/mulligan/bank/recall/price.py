@@ -1,7 +1,7 @@
-"""Whether a lesson is worth its price: what showing it is expected to gain, against what its tokens gain in tries.
+"""Decide whether a lesson is worth its tokens: its expected gain against what the tokens would gain in further tries.
 
-Both are chances to pass. A gain begins with what was measured of such lessons and such readers, and moves with the
-outcomes of this lesson. A token that is shown is a token less for another try, and a try passes with some chance.
+Both are probabilities of passing. The expected gain starts from measurements of similar lessons and readers, and is
+updated by the outcomes of the lesson itself. Each token that is shown is missing for another try, which might pass.
 """
 
 from __future__ import annotations
@@ -28,48 +28,49 @@ GAIN: Mapping[tuple[Reader, str], float] = {
     ("large", "fact"): 0.3,
     ("large", "strategy"): 0.1,
 }
-"""By how much showing a lesson raises the chance to pass, where nothing is known of this one: a fact that shows an
-attempt which passed, another fact, a strategy. Of small readers by studies/facts (20 and 6 of 36 first attempts, 0
-without a fact) and studies/streams, where strategies gained nothing. Of large readers nothing is measured."""
+"""How much a lesson without outcomes of its own raises the chance to pass, by reader and evidence: a fact that shows a
+passing attempt, another fact, or a strategy. For small readers as measured in studies/facts (20 and 6 of 36 first
+attempts passed, 0 without a fact) and studies/streams (strategies gained nothing). For large ones it is a guess."""
 MISLEADS: Mapping[Reader, float] = {"small": 0.25, "large": 0.15}
-"""By how much a lesson that does not fit the task lowers the chance: not measured by itself."""
+"""How much a lesson that does not fit the task lowers the chance to pass. A guess."""
 DOUBT = 0.5
-"""What is left of the gain of a fact that is unconfirmed, or to be checked."""
+"""The gain of a fact that is unconfirmed or to be checked is multiplied by this."""
 FITS = (0.5, 0.9)
-"""A lesson of the first relevance never fits the task, one of the second always, and between them by proportion. Checks
-of another kind of task never do: by meaning, tasks of one project are alike. A statement that ends in a word of the
-task always does."""
+"""Up to the first relevance a lesson does not fit the task, from the second on it does; in between it fits partly."""
 COMMON = 0.1
-"""A word in more than this share of texts does not say what a task is about."""
+"""A word in more than this share of texts does not tell what a task is about."""
 NEAR = 0.05
-"""Net gains that differ by less say nothing of which fact fits."""
-_WORD = re.compile(r"\w{3,}")
-PRIOR = 10
-"""Outcomes that this beginning counts as."""
-TRY = 0.25
+"""Net gains that differ by less do not tell which fact fits."""
+PRIOR_OUTCOMES = 10
+"""How many outcomes of a lesson weigh as much as `GAIN`."""
+PASS_RATE = 0.25
 """The chance that a try passes without a lesson."""
 TRY_TOKENS: Mapping[Reader, int] = {"small": 150, "large": 1000}
-"""Tokens of a try beside its task, roughly: a small model answers, a large one acts."""
+"""Approximate tokens of a try without its task: a small model answers, a large one acts."""
+_WORD = re.compile(r"\w{3,}")
 
 
 def expected_gain(lesson: Lesson, reader: Reader, tally: Tally, task: Task) -> float:
-    """By how much showing this lesson is expected to raise the chance to pass this task.
+    """How much showing this lesson is expected to raise the chance to pass this task.
 
-    Outcomes with the lesson bound it from above, even where it was never withheld: it gains no more than passed.
+    It is never more than the pass rate of the tasks that were shown the lesson, even if the lesson was never withheld.
     """
-    what = "strategy" if lesson.nature != "fact" else "attempt" if claimed(lesson) != lesson.content else "fact"
-    gain = GAIN[reader, what] * (DOUBT if lesson.to_check or not lesson.confirmed else 1.0)
-    fits = min(max(((lesson.score or 0.0) - FITS[0]) / (FITS[1] - FITS[0]), 0.0), 1.0)
-    if quotes_checks(lesson):
+    evidence = "fact" if lesson.nature == "fact" else "strategy"
+    if evidence == "fact" and claimed(lesson) != lesson.content:
+        evidence = "attempt"
+    gain = GAIN[reader, evidence] * (DOUBT if lesson.to_check or not lesson.confirmed else 1.0)
+    lowest, highest = FITS
+    fits = min(max(((lesson.score or 0.0) - lowest) / (highest - lowest), 0.0), 1.0)
+    if quotes_checks(lesson):  # relevance cannot tell kinds apart: the tasks of one project mean similar things
         fits = 0.0 if lesson.kind and task.kind and not same_kind(lesson.kind, task.kind) else fits
-    elif set(checks_of(lesson).values()) & set(_WORD.findall(task.prompt)):
+    elif set(checks_of(lesson).values()) & set(_WORD.findall(task.prompt)):  # it states something about the task
         fits = 1.0
     gain = fits * gain - (1 - fits) * MISLEADS[reader]
-    most = (PRIOR * (gain + TRY) + tally.solved) / (PRIOR + tally.known)
+    pass_rate = (PRIOR_OUTCOMES * (gain + PASS_RATE) + tally.solved) / (PRIOR_OUTCOMES + tally.known)
     if measured := tally.uplift:
-        n = 2 * min(tally.shown.count, tally.withheld.count)
-        gain = (PRIOR * gain + n * measured.mean) / (PRIOR + n)
-    return min(gain, most)
+        outcomes = 2 * min(tally.shown.count, tally.withheld.count)
+        gain = (PRIOR_OUTCOMES * gain + outcomes * measured.mean) / (PRIOR_OUTCOMES + outcomes)
+    return min(gain, pass_rate)
 
 
 def worth_showing(
@@ -80,58 +81,62 @@ def worth_showing(
     task: Task,
     tallies: Mapping[str, Tally],
 ) -> list[Lesson]:
-    """Those of these lessons, in their order, that are worth their price.
+    """The lessons that are worth their tokens, in the same order.
 
-    What a person wrote or pinned has no price. A small reader is shown one other lesson at most: the chance that it is
-    the one that fits is shared with those that nothing in the task tells apart from it. A large reader is shown all
-    that fit the task, and the sure facts that share a name with one of them.
+    Lessons that a person wrote, imported or pinned are always shown. A small reader is shown at most one other lesson;
+    a large reader all that are worth it, and the sure facts that share a name with one of them.
 
     Args:
-        text: How a lesson stands in the prompt.
-        tallies: What is counted of them.
+        lessons: Lessons with their relevance.
+        text: Words a lesson for the prompt.
+        reader: The size of the model that reads them.
+        task: The task.
+        tallies: The outcomes of the lessons by id.
     """
-    a_try = estimate(task_text(task)) + TRY_TOKENS[reader]
-    free = [one for one in lessons if one.pinned or one.origin.kind in ("written", "imported")]
-    gains = {
-        one.id: expected_gain(one, reader, tallies.get(one.id, Tally()), task) - TRY * estimate(text(one)) / a_try
-        for one in lessons
-        if one not in free
-    }
-    paying = [one for one in lessons if gains.get(one.id, 0.0) > 0]
+    try_tokens = estimate(task_text(task)) + TRY_TOKENS[reader]
+    free = [lesson for lesson in lessons if lesson.pinned or lesson.origin.kind in ("written", "imported")]
+    net_gains: dict[str, float] = {}
+    for lesson in lessons:
+        if lesson not in free:
+            gain = expected_gain(lesson, reader, tallies.get(lesson.id, Tally()), task)
+            net_gains[lesson.id] = gain - PASS_RATE * estimate(text(lesson)) / try_tokens
+    worthy = [lesson for lesson in lessons if net_gains.get(lesson.id, 0.0) > 0]
     if reader == "small":
-        paying = _best(paying, gains, task)
+        worthy = _best(worthy, net_gains, task)
     else:
-        names = names_in(*paying)
-        sure = [one for one in lessons if one.nature == "fact" and not one.to_check]
-        paying += [one for one in sure if not names.isdisjoint(names_in(one))]
-    kept = {one.id for one in (*free, *paying)}
-    return [one for one in lessons if one.id in kept]
+        names = names_in(*worthy)
+        sure = [lesson for lesson in lessons if lesson.nature == "fact" and not lesson.to_check]
+        worthy += [fact for fact in sure if not names.isdisjoint(names_in(fact))]
+    shown = {lesson.id for lesson in (*free, *worthy)}
+    return [lesson for lesson in lessons if lesson.id in shown]
 
 
-def _best(paying: Sequence[Lesson], gains: Mapping[str, float], task: Task) -> list[Lesson]:
-    """The lesson with the largest net gain, of equal ones the newest. Among facts of steps, the one that shares most
-    particular terms with the task comes first, and none is shown where it would be a guess among several. Facts that
-    quote checks are of the task's kind, and may all fit."""
+def _best(worthy: Sequence[Lesson], net_gains: Mapping[str, float], task: Task) -> list[Lesson]:
+    """The lesson with the largest net gain; of equal ones the newest.
 
-    def order(one: Lesson) -> tuple[float, float]:
-        return round(gains[one.id], 2), one.time
+    Facts that quote checks are of the task's kind, so the best of them is shown. Of other lessons with nearly the same
+    gain, those that share the most uncommon terms with the task count. If several do, the chance that the chosen one
+    fits is divided by their number, and none is shown if that is not worth it.
+    """
 
-    if not paying:
+    def order(lesson: Lesson) -> tuple[float, float]:
+        return round(net_gains[lesson.id], 2), lesson.time
+
+    if not worthy:
         return []
-    best = max(paying, key=order)
+    best = max(worthy, key=order)
     if quotes_checks(best):
         return [best]
-    asked = {term for term in terms(task.prompt) if commonness(term) < COMMON}
-    shared = {one.id: len(asked.intersection(terms(_subject(one)))) for one in paying}
-    near = [one for one in paying if gains[one.id] > gains[best.id] - NEAR]
-    most = max(shared[one.id] for one in near)
-    rivals = [one for one in near if shared[one.id] == most]
+    task_terms = {term for term in terms(task.prompt) if commonness(term) < COMMON}
+    shared: dict[str, int] = {}
+    for lesson in worthy:
+        subject = " ".join(working_actions(lesson)) or claimed(lesson)
+        shared[lesson.id] = len(task_terms.intersection(terms(subject)))
+    near = [lesson for lesson in worthy if net_gains[lesson.id] > net_gains[best.id] - NEAR]
+    most_shared = max(shared[lesson.id] for lesson in near)
+    rivals = [lesson for lesson in near if shared[lesson.id] == most_shared]
     best = max(rivals, key=order)
-    choices = len(rivals) if most else max(len(rivals), 2)  # the task says nothing of it: there may be others
+    # Without a shared term there may be a better lesson that the bank does not have.
+    choices = len(rivals) if most_shared else max(len(rivals), 2)
     misleads = MISLEADS["small"]
-    return [best] if (gains[best.id] + misleads) / choices > misleads else []
-
-
-def _subject(fact: Lesson) -> str:
-    """What a fact is about: the actions that work, else all that it says."""
-    return " ".join(working_actions(fact)) or claimed(fact)
+    return [best] if (net_gains[best.id] + misleads) / choices > misleads else []

@@ -1,4 +1,4 @@
-"""Format recalled lessons for a prompt: each marked as from a success or a failure, quoted as data, within a budget."""
+"""Format recalled lessons for a prompt: marked as from a success or a failure, quoted as data, and within a budget."""
 
 from __future__ import annotations
 
@@ -28,67 +28,67 @@ PAIRS = (
     "instructions. Where the question at hand is built in the same way, so is its query, with the values that it names."
 )
 PAIRS_TOKENS = 600
-"""The approximate tokens of the query pairs in a prompt."""
+"""Maximum number of tokens for the query pairs in a prompt, estimated."""
 TITLE = 80
-"""Characters of a title that is named in a sentence."""
+"""Maximum number of characters of a title within a sentence."""
 MARKS = {"success": "from a success", "failure": "from a failure: what to avoid"}
 ABOUT = {"tactical": "a single action", "strategic": "the plan", "metacognitive": "a habit"}
 UNCONFIRMED = "not confirmed by a passing attempt yet"
 
 
 def formatted_prompt(lessons: Sequence[Lesson], tokens: int, project: str = "") -> str:
-    """The facts, then the other lessons, in their order, as many as fit into so many tokens (estimated).
+    """The facts, then the other lessons, as many as fit into this many tokens (estimated); "" if there are none.
 
-    One that does not fit is left out whole, and a last line says how many were. project: the one that is worked on.
-    Nothing for no lessons.
+    A lesson that does not fit is left out whole, and a last line counts those. project: the current project.
     """
     facts = [lesson for lesson in lessons if lesson.nature == "fact"]
     others = [lesson for lesson in lessons if lesson.nature != "fact"]
     left = tokens - estimate(_left_out(len(lessons)))
     facts = fitting(facts, partial(fact_text, project=project), left - estimate(FACTS) - 2)
-    known = page(FACTS, fact_texts(facts, project))
-    left -= estimate(known) + 2 if known else 0
+    fact_page = page(FACTS, fact_texts(facts, project))
+    left -= estimate(fact_page) + 2 if fact_page else 0
     others = fitting(others, partial(_lesson_text, len(others)), left - estimate(PREAMBLE) - 2)
-    taught = page(PREAMBLE, [_lesson_text(number, one) for number, one in enumerate(others, 1)])
-    kept = len(facts) + len(others)
-    omitted = _left_out(len(lessons) - kept) if kept < len(lessons) else ""
-    return "\n\n".join(filter(None, (known, taught, omitted))) if kept or estimate(omitted) <= tokens else ""
+    lesson_page = page(PREAMBLE, [_lesson_text(number, lesson) for number, lesson in enumerate(others, 1)])
+    shown = len(facts) + len(others)
+    omitted = _left_out(len(lessons) - shown) if shown < len(lessons) else ""
+    if not shown and estimate(omitted) > tokens:
+        return ""
+    return "\n\n".join(filter(None, (fact_page, lesson_page, omitted)))
 
 
 def page(head: str, parts: Iterable[str], last: str = "") -> str:
-    """Parts below their heading, with a last line if there is one; nothing without parts."""
+    """The parts below their heading, followed by a last line if there is one; "" if there are no parts."""
     texts = list(parts)
     return "\n\n".join([head, *texts, *([last] if last else [])]) if texts else ""
 
 
-def fitting(things: Sequence[T], worded: Callable[[T], str], tokens: int) -> list[T]:
-    """The things whose texts fit into so many tokens (estimated), in their order; one that is too long is skipped."""
-    kept: list[T] = []
+def fitting(things: Sequence[T], text_of: Callable[[T], str], tokens: int) -> list[T]:
+    """The things whose texts fit into this many tokens (estimated). Those that are too long are skipped."""
+    chosen: list[T] = []
     for thing in things:
-        if (size := estimate(worded(thing)) + 2) <= tokens:
-            kept.append(thing)
+        if (size := estimate(text_of(thing)) + 2) <= tokens:
+            chosen.append(thing)
             tokens -= size
-    return kept
+    return chosen
 
 
 def fact_text(fact: Lesson, project: str = "") -> str:
-    """A fact: what it is, and its content in a fence."""
+    """A fact for a prompt: what it is, and its content in a fence."""
     return labelled(_fact_head(fact, project), fact.content)
 
 
 def fact_texts(facts: Sequence[Lesson], project: str = "") -> list[str]:
-    """The facts, those in a row of which the same is said in one fence."""
+    """The facts for a prompt. Consecutive facts with the same heading share one fence."""
     texts: list[str] = []
-    for head, several in groupby(facts, lambda fact: _fact_head(fact, project)):
-        contents = [fact.content for fact in several]
+    for head, group in groupby(facts, lambda fact: _fact_head(fact, project)):
+        contents = [fact.content for fact in group]
         many = head.replace("A fact", "Facts", 1).replace("before it is used", "before they are used")
         texts.append(labelled(head if len(contents) == 1 else many, "\n\n".join(contents)))
     return texts
 
 
 def _fact_head(fact: Lesson, project: str) -> str:
-    """What a fact is. The title of one that was drawn by rules is left out, for it says what the content says, and a
-    small model takes it for the answer."""
+    """The heading of a fact. Facts drawn by rules have no title in it: a small model takes the title for the answer."""
     head = mark(fact, project)
     flagged = f"; flagged, so check it before you follow it: {', '.join(fact.flags)}" if fact.flags else ""
     about = "" if fact.origin.by == RULE else " ".join(f". {fact.title}. {fact.description}".split()).rstrip(". ")
@@ -105,7 +105,7 @@ def _lesson_text(number: int, lesson: Lesson) -> str:
 
 
 def pairs_text(pairs: Sequence[Lesson], tokens: int = PAIRS_TOKENS) -> str:
-    """The query pairs for a prompt, fenced as data, as many as fit into so many tokens; nothing for none."""
+    """The query pairs for a prompt, fenced as data, as many as fit into this many tokens; "" if there are none."""
     return page(PAIRS, [_pair_text(pair) for pair in fitting(pairs, _pair_text, tokens)])
 
 
@@ -115,7 +115,7 @@ def _pair_text(pair: Lesson) -> str:
 
 
 def mark(lesson: Lesson, project: str = "") -> str:
-    """What a lesson is, in a few words; of a fact, whether it holds for the project that is worked on."""
+    """What a lesson is, in a few words; for a fact, also whether it belongs to the current project."""
     if lesson.nature == "strategy":
         return MARKS[lesson.outcome]
     if lesson.nature == "query_pair":
@@ -126,7 +126,7 @@ def mark(lesson: Lesson, project: str = "") -> str:
 
 
 def age_note(lesson: Lesson) -> str:
-    """How old what a lesson says is, where that was said to matter: where it has a date of its own, or expires."""
+    """How old the information in a lesson is, if the lesson has a date or expires; else ""."""
     return f", as of {age(lesson.time)}" if lesson.date is not None or lesson.expires is not None else ""
 
 
@@ -135,7 +135,7 @@ def _left_out(count: int) -> str:
 
 
 def held_back(recall: Recall) -> str:
-    """How many lessons were not given, and the nearest of them; "" where none was held back."""
+    """How many lessons were held back, and the most relevant of them; "" if none was."""
     if not recall.filtered:
         return ""
     text = f"{recall.filtered} {'lesson' if recall.filtered == 1 else 'lessons'} held back"

@@ -20,12 +20,12 @@ from mulligan.core.records import Episode, Lesson, LessonState, Origin
 from mulligan.text.plain import one_line
 from mulligan.text.secrets import mask
 
-MOST = 3
-"""The pairs that a question is shown at most."""
-COMPARED = 1000
-"""The newest pairs of a graph that a question is compared with."""
+MAX_PAIRS = 3
+"""Maximum number of pairs that a question is shown."""
+MAX_PAIR_CANDIDATES = 1000
+"""How many pairs of a graph, the newest, a question is compared with."""
 GOOD = 0.5
-"""The rating from which on a pair counts as confirmed; below it is not shown."""
+"""A pair with at least this rating is confirmed. One with a lower rating is not shown."""
 
 
 class QueryPairs:
@@ -42,8 +42,8 @@ class QueryPairs:
     async def keep(self, graph: str, shape: str, query: str, episode: Episode) -> Lesson | None:
         """Keep the question of this episode with the query that answered it, and return the pair.
 
-        The pair is unconfirmed until a person rates it. The same pair again raises the support of the one there.
-        None: the query is too long, or the pair of this episode was kept before.
+        The pair is unconfirmed until a person rates it. If it is known already, its support is raised instead.
+        Return None if the query is too long, or the pair of this episode has been stored before.
         """
         writes = self._ports.writes
         same = await self._listed(pair_key(writes, graph, _readable(shape)), get_args(LessonState))
@@ -61,38 +61,38 @@ class QueryPairs:
             confirmed=False,
         )
         learned = await self._writer.add(writes, [self._writer.new_lesson(draft, writes)])
-        kept = (*learned.lessons, *learned.folded)
-        return (await self._lessons.get(writes, kept[:1]))[0]
+        ids = (*learned.lessons, *learned.folded)
+        return (await self._lessons.get(writes, ids[:1]))[0]
 
-    async def like(self, graph: str, shape: str, most: int = MOST) -> Sequence[Lesson]:
-        """Return the pairs of this graph that are nearest to this shape, each with its relevance.
+    async def like(self, graph: str, shape: str, most: int = MAX_PAIRS) -> Sequence[Lesson]:
+        """Return the pairs of this graph whose shape is most similar to this one, each with its relevance.
 
-        Pairs of the same shape come first, then those that a person confirmed; a pair that a person rated below 0.5 is
-        left out, and so is one below the bank's threshold.
+        Pairs of the same shape come first, then those that a person confirmed. Pairs with a rating below `GOOD`, or a
+        relevance below the bank's threshold, are left out.
         """
         writes, shape = self._ports.writes, _readable(shape)
-        alike = await self._listed(pair_key(writes, graph, shape))
-        same = {pair.id for pair in alike}
-        pairs = [*alike, *await self._listed(pair_key(writes, graph))]
+        same_shape = await self._listed(pair_key(writes, graph, shape))
+        same = {pair.id for pair in same_shape}
+        pairs = [*same_shape, *await self._listed(pair_key(writes, graph))]
         now = time.time()
         pairs = [pair for pair in pairs if not pair.is_expired(now)]
         known = {pair.id: pair for pair in pairs if not pair.ratings or pair.ratings[-1].score >= GOOD}
         if not known:
             return ()
         index = await self._indexes.of(writes)
-        made = await self._ports.vectors.of([shape]) if index.embedded else None
-        among = index.query_pairs(known, shape, None if made is None else made[0], now)
-        threshold = among.threshold(self._ports.settings.threshold)
-        scores = scores_of(among, self._ports.retrieval.rank(among, len(known), threshold))
+        vectors = await self._ports.vectors.of([shape]) if index.embedded else None
+        ranking = index.query_pairs(known, shape, None if vectors is None else vectors[0], now)
+        threshold = ranking.threshold(self._ports.settings.threshold)
+        scores = scores_of(ranking, self._ports.retrieval.rank(ranking, len(known), threshold))
         scores |= {id: 1.0 for id in known if id in same}
         order = sorted(scores, key=lambda id: (id not in same, not known[id].confirmed, -scores[id]))
         return [replace(known[id], score=scores[id]) for id in order[:most]]
 
     async def _listed(self, key: str, states: tuple[LessonState, ...] = ("active",)) -> Sequence[Lesson]:
-        which = Selection(states, nature="query_pair", keys=[key], limit=COMPARED)
+        which = Selection(states, nature="query_pair", keys=[key], limit=MAX_PAIR_CANDIDATES)
         return await self._lessons.list(self._ports.writes, which)
 
 
 def _readable(shape: str) -> str:
-    """The shape as it is kept."""
+    """The shape as it is stored."""
     return mask(visible(shape))

@@ -1,4 +1,4 @@
-"""`mulligan bench`: the group of benchmark commands. Each is a file here, which is imported when it is needed."""
+"""`mulligan bench`: the group of benchmark commands. Each is a file, which is imported when the command is called."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ COMMANDS = {
     "exam": "Compare how much memories help and harm, on streams of tasks and on your own sessions.",
     "export": "Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try.",
     "fetch": "Download the data of the benchmark NAME.",
-    "learn": "Learn from the trajectories of state-bench, or from transcripts in the file or folder SOURCE, or from "
-    "the benchmark run SOURCE.",
-    "list": "List the benchmarks, their cuts and methods, and whether their data is downloaded.",
-    "plan": "Calculate how many cases and samples can show a difference.",
+    "learn": "Learn from SOURCE: a benchmark run, a file or folder of transcripts, or the trajectories of state-bench.",
+    "list": "List the benchmarks with their subsets and methods, and show whether their data is downloaded.",
+    "plan": "Calculate how many cases and samples are needed to detect a difference.",
     "prove": "Compare a coding agent with and without this project's lessons.",
     "replay": "Replay the published episodes in FILE, and show where the replay differs from the log.",
-    "report": "Report the figures of one or more runs, and compare each with the first.",
+    "report": "Report the figures of one or more runs, and compare each run with the first.",
     "run": "Run the cases of the benchmark NAME, or of a file of tasks (mine.toml).",
     "runs": "List the benchmark runs, newest first.",
     "score": "Judge solutions made elsewhere with the hidden tests of the benchmark NAME.",
-    "stream": "Run the cases of TASKS as a stream, once for each of several memories, which learn as they go.",
+    "stream": "Run the cases in TASKS as a stream, once for each memory, and let the memories learn as they go.",
 }
-"""The subcommands, each a file of this folder with a click command called `command`, or in the file `data`. The first
-line of its help is repeated here, so that `mulligan bench --help` imports none of them."""
+"""The subcommands, each with the first line of its help, so that `mulligan bench --help` imports none of them.
 
-_DATA = {"fetch": "fetch", "list": "listing"}
-"""The commands in the file `data`."""
+Each is a file of this folder with a click command called `command`, or stands in `_IN_DATA`.
+"""
+_IN_DATA = {"fetch": "fetch", "list": "listing"}
+"""The names of the commands in data.py."""
 
 
 class LazyGroup(Group):
@@ -40,10 +40,10 @@ class LazyGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        file, name = ("data", _DATA[cmd_name]) if cmd_name in _DATA else (cmd_name, "command")
+        file, name = ("data", _IN_DATA[cmd_name]) if cmd_name in _IN_DATA else (cmd_name, "command")
         return with_examples(getattr(import_module(f"mulligan.bench.commands.{file}"), name), f"bench {cmd_name}")
 
 
 @click.group(cls=LazyGroup)
 def bench() -> None:
-    """Run benchmarks: cases with hidden targets, scored when the episode ends."""
+    """Run benchmarks, whose cases have hidden targets and are scored when their episode ends."""

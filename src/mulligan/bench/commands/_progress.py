@@ -21,39 +21,40 @@ from mulligan.core.limits import Limits
 from mulligan.core.records import Episode
 from mulligan.text.states import DOING, STATES, state_of
 
-STATE_OF = {"solved": "passed", "failed": "failed", "unjudged": "unjudged", "error": "error"}
-"""What the end of a case looks like: a state of `STATES`."""
-SUSPICIOUS = 3
-"""A warning is printed when this many first cases all end with the same error."""
+STATE_OF_STATUS = {"solved": "passed", "failed": "failed", "unjudged": "unjudged", "error": "error"}
+"""The state of `STATES` for each status of a case."""
+SAME_ERRORS = 3
+"""A warning is printed if the first cases, this many, all end with the same error."""
 
 
 class Progress:
-    """The progress of one run. `case` is its hook; `ended` and `interrupted` return the exit status.
+    """The progress of one run. `on_case` and `on_event` are its hooks.
 
     Args:
         quiet: print only the result and how to resume.
         as_json: print the result as a JSON object.
-        command: the one that resumes the run.
-        stdout: whether the result goes there, and not beside the progress.
+        command: the command that resumes the run.
+        stdout: whether the result goes to stdout instead of stderr.
     """
 
     def __init__(
         self, quiet: bool, as_json: bool = False, *, command: str = "mulligan bench run", stdout: bool = True
     ) -> None:
-        self._json, self._shown, self._command, self._stdout = as_json, Counting(quiet), command, stdout
+        self._json, self._counting, self._command, self._stdout = as_json, Counting(quiet), command, stdout
         self._run: BenchRun | None = None
         self._began = time.monotonic()
-        self._before = 0
+        self._old_cases = 0
         self._counts: Counter[str] = Counter()
         self._errors: list[str] = []
         self._verdicts: dict[str, str] = {}
 
-    def case(self, run: BenchRun, result: CaseResult | None) -> None:
+    def on_case(self, run: BenchRun, result: CaseResult | None) -> None:
+        """See `OnCase`."""
         if result is None:
-            self._run, self._before = run, self._counts.total()
-            self._shown.start()
-            there = f", {self._before} of them ended before" if self._before else ""
-            self._shown.say(f"run {run.id}: {run.benchmark}, {count(len(run.cases), 'case')}{there}")
+            self._run, self._old_cases = run, self._counts.total()
+            self._counting.start()
+            ended = f", {self._old_cases} of them ended before" if self._old_cases else ""
+            self._counting.say(f"run {run.id}: {run.benchmark}, {count(len(run.cases), 'case')}{ended}")
             return
         self._counts[result.status] += 1
         if self._run is not None:
@@ -61,20 +62,21 @@ class Progress:
 
     def _show_result(self, run: BenchRun, result: CaseResult) -> None:
         done = self._counts.total()
-        trials = max((len(one.scores) for one in result.episodes), default=0)
-        line = f"{done} of {len(run.cases)}: {one_line(result.case, 80)}: {result.status}"
-        line = f"{line}, {tries(trials)}{self._verdicts_of(run, result)}, {result.seconds:.1f} s"
+        trials = max((len(mark.scores) for mark in result.episodes), default=0)
+        ended = f"{done} of {len(run.cases)}: {one_line(result.case, 80)}: {result.status}"
+        line = f"{ended}, {tries(trials)}{self._take_verdicts(run, result)}, {result.seconds:.1f} s"
         why = reason(result.text.strip(), f"{run.id}.{result.position}") if result.status == "error" else ""
-        self._shown.show(Entry(STATE_OF.get(result.status, "note"), line, why, self._left(run, done)))
-        if len(self._errors) < SUSPICIOUS:
+        self._counting.show(Entry(STATE_OF_STATUS.get(result.status, "note"), line, why, self._left(run, done)))
+        if len(self._errors) < SAME_ERRORS:
             self._errors.append(result.text if result.status == "error" else "")
-            if len(self._errors) == SUSPICIOUS and self._errors[0] and len(set(self._errors)) == 1:
-                self._shown.say(
-                    f"The first {SUSPICIOUS} cases all ended with the same error. The run continues. To fix the cause "
+            if len(self._errors) == SAME_ERRORS and self._errors[0] and len(set(self._errors)) == 1:
+                self._counting.say(
+                    f"The first {SAME_ERRORS} cases all ended with the same error. The run continues. To fix the cause "
                     f"first, stop it with Ctrl-C and resume it with: {self._command} --resume {run.id}"
                 )
 
-    def saw(self, episode: Episode, event: Event) -> None:
+    def on_event(self, episode: Episode, event: Event) -> None:
+        """Notes the verdicts of an episode, and shows its next step."""
         judged = [trial.feedback for trial in episode.trials if trial.feedback]
         if has_judge(episode):
             self._verdicts[episode.id] = ", ".join(STATES[state_of(feedback.passed)].word for feedback in judged)
@@ -84,22 +86,23 @@ class Progress:
         case = self._run.cases[int(episode.id.split(".")[1]) - 1]
         done = self._counts.total()
         ended = f"{done} of {len(self._run.cases)} ended{self._left(self._run, done)}"
-        self._shown.doing(f"{ended}; {case}: try {move.trial}: {DOING[move.kind]}")
+        self._counting.doing(f"{ended}; {case}: try {move.trial}: {DOING[move.kind]}")
 
-    def _verdicts_of(self, run: BenchRun, result: CaseResult) -> str:
-        """What was said of each trial while it ran, episode by episode; the status is the benchmark's own verdict."""
+    def _take_verdicts(self, run: BenchRun, result: CaseResult) -> str:
+        """The verdicts of the loop on each trial of a case, which are then forgotten."""
         ids = [id for id in self._verdicts if id.startswith(f"{run.id}.{result.position}.")]
-        verdicts = [said for id in ids if (said := self._verdicts.pop(id))]
+        verdicts = [words for id in ids if (words := self._verdicts.pop(id))]
         return f" ({'; '.join(verdicts)})" if verdicts else ""
 
     def notice(self, sentence: str) -> None:
-        self._shown.say(sentence)
+        self._counting.say(sentence)
 
     def interrupting(self) -> None:
         self.stop()
-        self._shown.say("stopping once the current steps are recorded; interrupt again to end at once")
+        self._counting.say("Stopping once the current steps are recorded; interrupt again to end at once")
 
-    def ended(self, finished: Finished) -> int:
+    def finish(self, finished: Finished) -> int:
+        """Shows the result of the run. Returns the exit status."""
         self.stop()
         counts = Counter(result.status for result in finished.results)
         n, run = sum(counts.values()), finished.run
@@ -112,14 +115,15 @@ class Progress:
             emit(json.dumps({"run": run.id, "benchmark": run.benchmark, **numbers}))
         else:
             rest = ", ".join(f"{number} {name}" for name, number in numbers.items() if name not in ("n", "solved"))
-            (emit if self._stdout else self._shown.say)(f"{run.id}: {counts['solved']} of {n} solved, {rest}")
+            (emit if self._stdout else self._counting.say)(f"{run.id}: {counts['solved']} of {n} solved, {rest}")
         if counts["error"]:
-            self._shown.say(f"run the cases with errors again: {self._command} --resume {run.id}")
-        self._shown.say(f"report: mulligan bench report {run.id}")
-        self._shown.say(f"lessons of case N: mulligan runs show {run.id}.N")
+            self._counting.say(f"run the cases with errors again: {self._command} --resume {run.id}")
+        self._counting.say(f"report: mulligan bench report {run.id}")
+        self._counting.say(f"lessons of case N: mulligan runs show {run.id}.N")
         return UNFINISHED if counts["error"] else SOLVED if counts["solved"] == n else NOT_SOLVED
 
-    def interrupted(self) -> int:
+    def finish_early(self) -> int:
+        """Shows how to resume the run. Returns the exit status."""
         self.stop()
         if self._run is None:
             say("Interrupted before anything was started.")
@@ -129,12 +133,12 @@ class Progress:
 
     def _left(self, run: BenchRun, done: int) -> str:
         """The rate and the time left, computed from the cases that this process ran."""
-        here, seconds = done - self._before, time.monotonic() - self._began
-        if here < 2 or seconds < 1 or done == len(run.cases):
+        new, seconds = done - self._old_cases, time.monotonic() - self._began
+        if new < 2 or seconds < 1 or done == len(run.cases):
             return ""
-        left = (len(run.cases) - done) * seconds / here
-        return f" ({self._counts['solved']} solved so far, {60 * here / seconds:.1f} cases/min, {about(left)})"
+        left = (len(run.cases) - done) * seconds / new
+        return f" ({self._counts['solved']} solved so far, {60 * new / seconds:.1f} cases/min, {about(left)})"
 
     def stop(self) -> None:
-        """Take the status line away."""
-        self._shown.stop()
+        """Removes the status line."""
+        self._counting.stop()

@@ -1,4 +1,4 @@
-"""`mulligan bench list` and `mulligan bench fetch`: which benchmarks there are, and their pinned data."""
+"""`mulligan bench list` and `mulligan bench fetch`: the benchmarks, and their data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import click
 
 from mulligan.bench.harness.fetching import fetch_benchmark
-from mulligan.bench.harness.listing import Listed, listed
+from mulligan.bench.harness.listing import Listed, list_benchmarks
 from mulligan.cli.counting import Counting
 from mulligan.cli.models import downloading
 from mulligan.cli.options import format_option, quiet_option
@@ -17,23 +17,26 @@ from mulligan.cli.terminal import drawn, emit, say
 @click.command("list")
 @format_option("table", "json")
 def listing(form: str) -> None:
-    """List the benchmarks, their cuts and methods, and whether their data is downloaded."""
+    """List the benchmarks with their subsets and methods, and show whether their data is downloaded."""
 
-    def entry(one: Listed) -> str:
-        lines = [one.name, f"  {one.title}", f"  data: {one.folder or one.missing}"]
-        for cut in one.cuts:
-            details = [cut.title] if cut.title != one.title else []
-            details += [cut.folder or cut.missing] if cut.folder != one.folder or cut.missing != one.missing else []
-            lines.append(": ".join([f"  {cut.name}", *(["; ".join(details)] if details else [])]))
-        lines.append("  methods:")
-        lines += [f"    {name}: {summary}".removesuffix(": ") for name, summary in one.methods.items()]
-        return "\n".join(lines)
-
-    found = listed()
+    benchmarks = list_benchmarks()
     if form == "json":
-        emit(json.dumps([one.to_json() for one in found], ensure_ascii=False, indent=1))
+        emit(json.dumps([benchmark.to_json() for benchmark in benchmarks], ensure_ascii=False, indent=1))
     else:
-        emit(drawn(["\n\n".join(map(entry, found))], [(r"\S+$", "bold")]))
+        emit(drawn(["\n\n".join(map(_entry, benchmarks))], [(r"\S+$", "bold")]))
+
+
+def _entry(benchmark: Listed) -> str:
+    """A benchmark in lines. Its cuts say only what differs from the benchmark."""
+    lines = [benchmark.name, f"  {benchmark.title}", f"  data: {benchmark.folder or benchmark.missing}"]
+    for cut in benchmark.cuts:
+        details = [cut.title] if cut.title != benchmark.title else []
+        if (cut.folder, cut.missing) != (benchmark.folder, benchmark.missing):
+            details.append(cut.folder or cut.missing)
+        lines.append(f"  {cut.name}: {'; '.join(details)}".removesuffix(": "))
+    lines.append("  methods:")
+    lines += [f"    {name}: {summary}".removesuffix(": ") for name, summary in benchmark.methods.items()]
+    return "\n".join(lines)
 
 
 @click.command("fetch")
@@ -42,8 +45,8 @@ def listing(form: str) -> None:
 def fetch(name: str, quiet: bool) -> None:
     """Download the data of the benchmark NAME. An interrupted download continues where it stopped."""
     try:
-        with Counting(quiet) as shown:
-            files = fetch_benchmark(name, downloading(shown))
+        with Counting(quiet) as counting:
+            files = fetch_benchmark(name, downloading(counting))
     except KeyboardInterrupt:
         say(f"\nTo resume the download: mulligan bench fetch {name}")
         raise

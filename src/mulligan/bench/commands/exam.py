@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -16,7 +15,8 @@ import click
 from mulligan.app.config import load
 from mulligan.app.sessions import transcripts
 from mulligan.app.sessions_exam import Exam, examine
-from mulligan.bench.commands.stream import Progress, writing_into
+from mulligan.bench.commands._output import json_text, print_report, write_files
+from mulligan.bench.commands.stream import Progress
 from mulligan.bench.harness.exam import FAMILIES, MEMORIES, ORDERS, SEED, TASKS, run_exam
 from mulligan.bench.harness.stream import FOLDER, Arm, read_arm, shipped_arms
 from mulligan.bench.report.exam import exam_page, read_exam
@@ -26,17 +26,17 @@ from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.main import run
 from mulligan.cli.options import format_option, quiet_option
 from mulligan.cli.stores import with_store
-from mulligan.cli.terminal import emit, say
+from mulligan.cli.terminal import say
 from mulligan.core.errors import described
 from mulligan.core.protocols import TextMemory
 from mulligan.hooks.project import project_id
-from mulligan.text.pages import markdown, plain
+from mulligan.text.pages import markdown
 
 DAYS = 90
-"""How old the sessions are that are replayed."""
+"""Sessions up to this age are replayed."""
 
 
-def _listed(ctx: click.Context, option: click.Parameter, value: str) -> list[str]:
+def _split_names(ctx: click.Context, option: click.Parameter, value: str) -> list[str]:
     return [name.strip() for name in value.split(",") if name.strip()]
 
 
@@ -45,7 +45,7 @@ def _listed(ctx: click.Context, option: click.Parameter, value: str) -> list[str
     "--memories",
     default=",".join(MEMORIES),
     show_default=True,
-    callback=_listed,
+    callback=_split_names,
     metavar="A,B,…",
     help=f"The memories: {', '.join(shipped_arms())}, or your own: ./mine.py, package.module:Class, ./mine.toml.",
 )
@@ -54,7 +54,7 @@ def _listed(ctx: click.Context, option: click.Parameter, value: str) -> list[str
     "families",
     default=",".join(FAMILIES),
     show_default=True,
-    callback=_listed,
+    callback=_split_names,
     metavar="A,B,…",
     help="The streams; code is also available.",
 )
@@ -104,42 +104,35 @@ def command(
         ctx.exit(UNFINISHED)
     replayed = {} if sessions == "none" else _replayed(memories, all_projects=sessions == "all")
     report = with_store(lambda store: read_exam(store, [stream.id for stream in streams], replayed))
-    page, data = exam_page(report), json.dumps(report.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
+    page, data = exam_page(report), report.to_json()
     if into is not None:
-        rows = [row for stream in report.streams for row in stream.rows]
-        _write(Path(into), {"report.md": markdown(page), "report.json": data, "cases.csv": as_csv(rows)})
-    emit(data if form == "json" else {"table": plain, "md": markdown}[form](page).rstrip())
-    ctx.exit(UNFINISHED if report.faults or any(one.errors for one in report.memories) else SOLVED)
+        rows = as_csv([row for stream in report.streams for row in stream.rows])
+        write_files(Path(into), {"report.md": markdown(page), "report.json": json_text(data), "cases.csv": rows})
+    print_report(page, data, form)
+    ctx.exit(UNFINISHED if report.faults or any(memory.errors for memory in report.memories) else SOLVED)
 
 
 def _replayed(memories: Sequence[str], *, all_projects: bool) -> dict[str, Exam]:
-    """The sessions on this machine, replayed with what hooks show and with each memory that is a plug-in."""
-    own, config = project_id(os.getcwd()), load()
-    old = [one for one in transcripts(since=time.time() - DAYS * 86400) if all_projects or _is_of(one.folder, own)]
-    if not old:
+    """Replays the sessions on this machine with the lessons of hooks, and with each memory that is a plug-in."""
+    config, project = load(), project_id(os.getcwd())
+    sessions = [
+        transcript
+        for transcript in transcripts(since=time.time() - DAYS * 86400)
+        if all_projects or (transcript.folder and project_id(transcript.folder) == project)
+    ]
+    if not sessions:
         say("No sessions of coding agents were found to replay. --sessions all includes all folders.")
         return {}
-    exams = {"hooks": asyncio.run(examine(old))}
+    exams = {"hooks": asyncio.run(examine(sessions))}
     for arm in (read_arm(memory, config) for memory in memories):
         if arm.plugin:
             try:
                 with TemporaryDirectory(prefix=FOLDER) as folder:
-                    exams[arm.name] = asyncio.run(examine(old, memory=partial(_made, arm, folder)))
-            except Exception as error:  # the memory's own: the other figures of the exam stand
+                    exams[arm.name] = asyncio.run(examine(sessions, memory=partial(_new_memory, arm, folder)))
+            except Exception as error:  # an error of the memory does not affect the rest of the exam
                 say(f"The memory {arm.name} failed on your sessions: {described(error)}.")
     return exams
 
 
-def _made(arm: Arm, folder: str) -> TextMemory:
+def _new_memory(arm: Arm, folder: str) -> TextMemory:
     return arm.make(mkdtemp(dir=folder))
-
-
-def _is_of(folder: str, project: str) -> bool:
-    return bool(folder) and project_id(folder) == project
-
-
-def _write(folder: Path, files: dict[str, str]) -> None:
-    with writing_into(folder):
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    say(f"{folder}: {', '.join(files)}")

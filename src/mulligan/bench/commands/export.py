@@ -1,4 +1,4 @@
-"""`mulligan bench export`: writes a run in the reference's format."""
+"""`mulligan bench export`: writes a run of ALFWorld in the format of Reflexion's code."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from mulligan.app.config import load
 from mulligan.app.plugins import parse_spec
 from mulligan.bench.commands._progress import Progress
 from mulligan.bench.harness.cases import Hooks
-from mulligan.bench.harness.plan import BenchOptions
+from mulligan.bench.harness.plan import FORESIGHT, BenchOptions
 from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.cli.main import run
 from mulligan.cli.options import BENCH_ROLES, arguments, given_options, on_option, quiet_option, record_options
@@ -25,34 +25,41 @@ from mulligan.core.records import Json
 from mulligan.store import open_store
 
 ENDINGS = (".jsonl", ".toml")
-OF_BENCHMARKS = (
+"""The endings of files of tasks."""
+BENCHMARK_ONLY = (
     *("data", "restarts", "samples", "scale", "limit", "cases", "shuffle", "seed", "reuse", "memory", "agent_id"),
-    *("foresight", "check_before", "checks"),
+    *FORESIGHT,
 )
-"""Options of a benchmark run that are of no use for tasks that are to be solved."""
+"""Options of a benchmark run that make no sense for tasks to be solved."""
 
 
 @click.command("fan-out")
 @click.argument("tasks", required=False)
-@click.option("--resume", metavar="RUN", help="Resume this run. Finished tasks are kept, and printed again.")
+@click.option(
+    "--resume", metavar="RUN", help="Resume this run. The results of finished tasks are kept and printed again."
+)
 @click.option(
     "--judge", "-e", metavar="NAME[:ARG]", help="The judge for tasks that do not name one: model_judge, ./mine.py, …"
 )
 @click.option("--evaluator", hidden=True, metavar="NAME[:ARG]", help="The same as --judge.")
 @click.option(
-    "--check", "-c", metavar="COMMAND", help="A check for such tasks: status 0 passes; {attempt} is the attempt's file."
+    "--check",
+    "-c",
+    metavar="COMMAND",
+    help="A command that judges the tasks that do not name a judge: exit status 0 means that the attempt passes. "
+    "{attempt} stands for the attempt's file.",
 )
-@record_options(BenchOptions, roles=BENCH_ROLES, without=OF_BENCHMARKS)
+@record_options(BenchOptions, roles=BENCH_ROLES, without=BENCHMARK_ONLY)
 @on_option
 @quiet_option
 @click.pass_context
 def fan_out(
-    ctx: click.Context, tasks: str | None, resume: str | None, on: str | None, quiet: bool, **given: Any
+    ctx: click.Context, tasks: str | None, resume: str | None, on: str | None, quiet: bool, **options: Any
 ) -> None:
-    """Solve each task in the file TASKS, several at a time, on this machine or on many.
+    """Solve the tasks in the file TASKS in parallel, on one machine or on many.
 
-    TASKS has one task per line, as JSON (tasks.jsonl), or is a file of tasks for `bench run` (tasks.toml). Each
-    result goes to stdout as a line of JSON, as soon as its task ends; progress goes to stderr.
+    TASKS is a JSON Lines file with one task per line (tasks.jsonl), or a file of tasks for `bench run` (tasks.toml).
+    Each result is written to stdout as a line of JSON as soon as its task ends. Progress goes to stderr.
     """
     if (tasks is None) == (resume is None):
         raise click.UsageError("Name a file of tasks, or a run to resume: --resume RUN.")
@@ -61,51 +68,50 @@ def fan_out(
     progress = Progress(quiet, command="mulligan fan-out", stdout=False)
     ended: asyncio.Queue[CaseResult | None] = asyncio.Queue()
 
-    def case(run: BenchRun, result: CaseResult | None) -> None:
-        progress.case(run, result)
+    def on_case(run: BenchRun, result: CaseResult | None) -> None:
+        progress.on_case(run, result)
         if result is not None:
             ended.put_nowait(result)
 
     async def work() -> Finished:
-        hooks = Hooks(on_case=case, observers=(progress.saw,), notice=progress.notice)
+        hooks = Hooks(on_case=on_case, observers=(progress.on_event,), notice=progress.notice)
         async with open_store(load().store) as store, asyncio.TaskGroup() as group:
             group.create_task(_print_each(ended, store))
             try:
                 if resume is not None:
-                    return await resume_benchmark(resume, parallel=given["parallel"], hooks=hooks, on=on)
+                    return await resume_benchmark(resume, parallel=options["parallel"], hooks=hooks, on=on)
                 assert tasks is not None
-                return await run_benchmark("tasks", hooks=hooks, on=on, **_options(tasks, given))
+                return await run_benchmark("tasks", hooks=hooks, on=on, **_bench_options(tasks, options))
             finally:
                 ended.put_nowait(None)
 
     try:
-        ctx.exit(progress.ended(run(work(), progress.interrupting)))
+        ctx.exit(progress.finish(run(work(), progress.interrupting)))
     except asyncio.CancelledError:
-        ctx.exit(progress.interrupted())
+        ctx.exit(progress.finish_early())
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     finally:
         progress.stop()
 
 
-def _options(tasks: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of `BenchOptions` for this file."""
+def _bench_options(tasks: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The fields of `BenchOptions` for this file and these options of the command."""
     path = Path(tasks).expanduser()
     if path.suffix not in ENDINGS:
         raise InvalidInput(f"{tasks} is not a file of tasks: its name must end in {' or '.join(ENDINGS)}.")
     if not path.is_file():
         raise InvalidInput(f"The file of tasks {tasks} does not exist.")
-    options = {**arguments(BenchOptions, given), "data": str(path.resolve())}
-    settings: dict[str, dict[str, Any]] = dict(given["settings"])
-    if (judge := _judge(given)) is not None:
+    settings: dict[str, dict[str, Any]] = dict(options["settings"])
+    if (judge := _judge(options)) is not None:
         settings["benchmark"] = {**settings.get("benchmark", {}), "judge": judge}
-    return {**options, "settings": settings}
+    return {**arguments(BenchOptions, options), "data": str(path.resolve()), "settings": settings}
 
 
-def _judge(given: dict[str, Any]) -> dict[str, Json] | None:
-    """Who judges tasks that name no judge, as a task file would say it."""
-    evaluator, check = given["judge"] or given["evaluator"], given["check"]
-    if given["judge"] is not None and given["evaluator"] is not None:
+def _judge(options: dict[str, Any]) -> dict[str, Json] | None:
+    """The judge of tasks that do not name one, in the form of a task file."""
+    evaluator, check = options["judge"] or options["evaluator"], options["check"]
+    if options["judge"] is not None and options["evaluator"] is not None:
         raise click.UsageError("--judge and --evaluator mean the same: pass only one.")
     if evaluator is not None and check is not None:
         raise click.UsageError("Only one can judge: give --judge or --check.")
@@ -118,7 +124,7 @@ def _judge(given: dict[str, Any]) -> dict[str, Json] | None:
 
 
 async def _print_each(ended: asyncio.Queue[CaseResult | None], store: Store) -> None:
-    """Print each result that comes, until None comes."""
+    """Prints each result of the queue until None comes."""
     while (result := await ended.get()) is not None:
         emit(json.dumps(await _line(result, store), ensure_ascii=False))
 

@@ -52,7 +52,10 @@ STATE_BENCH, BFCL = "state-bench", "bfcl"
     help="Learn nothing; replay each transcript with a bank that has learned from the others.",
 )
 @click.option(
-    "--model", "-m", metavar="MODEL", help="The model that learns (default: the one in [memory], else MULLIGAN_MODEL)."
+    "--model",
+    "-m",
+    metavar="MODEL",
+    help="The model that learns (default: the model in [memory], or else MULLIGAN_MODEL).",
 )
 @format_option("table", "json")
 @quiet_option
@@ -68,13 +71,12 @@ def command(
     form: str,
     quiet: bool,
 ) -> None:
-    """Learn from the trajectories of state-bench, or from transcripts in the file or folder SOURCE, or from the
-    benchmark run SOURCE.
+    """Learn from SOURCE: a benchmark run, a file or folder of transcripts, or the trajectories of state-bench.
 
-    The outcome of a trajectory is not used; failed trajectories are learned from too. Each domain has its own bank.
-    With --replay, the command reports for how many refused calls, and for how many correct calls, it would have
-    shown lessons from the other transcripts. SOURCE may then also be bfcl, which means the correct calls of its tasks;
-    give it after the runs.
+    The command also learns from failed trajectories, and does not use their outcomes. Each domain has its own bank.
+    With --replay, the command learns nothing, and reports for how many refused calls and how many correct calls it
+    would have shown lessons from the other transcripts. You can then also name bfcl after the runs, for the correct
+    calls of its tasks.
     """
     read = _read(sources, domain, data, replay)
     with Counting(quiet) as shown:

@@ -1,4 +1,4 @@
-"""`mulligan bench plan`: how many cases and samples a comparison needs, before a model is paid."""
+"""`mulligan bench plan`: how many cases and samples a comparison needs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mulligan.cli.terminal import columns, emit
 from mulligan.core.errors import InvalidInput
 
 SAMPLES = (1, 2, 3, 5, 10)
+"""The numbers of samples that are compared, unless --samples gives one."""
 
 
 @click.command("plan")
@@ -45,7 +46,7 @@ def command(
     correlation: float,
     form: str,
 ) -> None:
-    """Calculate how many cases and samples can show a difference.
+    """Calculate how many cases and samples are needed to detect a difference.
 
     All arms use the same cases. The power is 80 % and the significance level 5 % (two-sided), divided among the
     comparisons with the first arm.
@@ -56,28 +57,24 @@ def command(
         raise InvalidInput("A rate must be between 0 and 1. A correlation may also be 0.")
     if difference is not None and not 0 < difference <= 1 - rate:
         raise InvalidInput(f"With a rate of {rate:g}, the difference must be more than 0 and at most {1 - rate:g}.")
-    found = list[dict[str, float | None]]()
+    designs = list[dict[str, float | None]]()
     for number in [samples] if samples else SAMPLES:
         design = Design(rate, number, correlation, arms - 1)
         n = cases if difference is None else design.cases(difference)
         assert n is not None
-        shown = design.difference(n) if difference is None else difference
-        found.append({"samples": number, "cases": n, "difference": shown, "episodes": n * number * arms})
+        detectable = design.difference(n) if difference is None else difference
+        designs.append({"samples": number, "cases": n, "difference": detectable, "episodes": n * number * arms})
     if form == "json":
         about = {"arms": arms, "rate": rate, "correlation": correlation, "power": 0.8, "level": 0.05}
-        emit(json.dumps({**about, "designs": found}, indent=2))
+        emit(json.dumps({**about, "designs": designs}, indent=2))
         return
-    head = ["samples", "cases", "difference", "episodes in all"]
-    rows = [
-        [f"{one['samples']}", f"{one['cases']:,}", _shown(one["difference"]), f"{one['episodes']:,}"] for one in found
-    ]
-    emit(columns([head, *rows]) + "\n")
+    rows = [["samples", "cases", "difference", "episodes in all"]]
+    for row in designs:
+        detectable = "none at all" if row["difference"] is None else f"{row['difference']:.3f}"
+        rows.append([f"{row['samples']}", f"{row['cases']:,}", detectable, f"{row['episodes']:,}"])
+    emit(columns(rows) + "\n")
     emit(
         f"{arms} arms on the same cases, from a rate of {rate:g}; two verdicts on one case correlate by "
         f"{correlation:g}. Power 80 %, two-sided 5 %"
         + (f", divided among {arms - 1} comparisons with the first arm." if arms > 2 else ".")
     )
-
-
-def _shown(difference: float | None) -> str:
-    return "none at all" if difference is None else f"{difference:.3f}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 import time
 from pathlib import Path
@@ -11,19 +10,20 @@ from typing import Any
 
 import click
 
+from mulligan.bench.commands._output import print_report, write_files
 from mulligan.bench.harness.drafting import draft as draft_tasks
 from mulligan.bench.harness.proof import PLAN, Plan, Proof, Row, Run, clear_killed, read_proof
-from mulligan.bench.report.proof import ProofReport, proof_page, proof_report
+from mulligan.bench.report.proof import proof_page, proof_report
 from mulligan.bench.report.stream import as_csv
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.main import run
 from mulligan.cli.options import format_option, given_options
-from mulligan.cli.terminal import emit, say
+from mulligan.cli.terminal import say
 from mulligan.cli.words import count
 from mulligan.core.home import home
 from mulligan.sandbox.local import LocalSandbox
-from mulligan.text.pages import markdown, plain
+from mulligan.text.pages import markdown
 
 
 @click.command("prove", short_help="Compare a coding agent with and without this project's lessons.")
@@ -57,16 +57,15 @@ def command(
     report: Path | None,
     draft: Path | None,
     form: str,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Run a coding agent on the tasks of TASKS.toml with and without this project's lessons, and compare.
 
-    Each run is a session in a fresh copy of the project. The agent's hooks must be installed for this user. They are
-    called in both arms, and nothing is learned; in one arm the bank is empty. The task's check judges. The report has
-    paired differences with intervals, and says which difference would have been too small to detect.
+    Each run is a session in a fresh copy of the project. The agent's hooks must be installed for this user. They run in
+    both arms, but in one arm the bank is empty, and nothing is learned in either. The task's check judges each run. The
+    report gives paired differences with intervals, and says which difference would have been too small to detect.
     """
-    chosen = [one for one in (tasks, resume, report, draft) if one is not None]
-    if len(chosen) != 1:
+    if sum(source is not None for source in (tasks, resume, report, draft)) != 1:
         raise click.UsageError("Name a file of tasks, or one of --resume DIR, --report DIR, --draft FILE.")
     if draft is not None:
         if ignored := given_options(ctx, besides=("draft",)):
@@ -74,73 +73,66 @@ def command(
         _draft(draft)
         return
     if tasks is None and (fixed := given_options(ctx, besides=("resume", "report", "form"))):
-        raise click.UsageError(f"A resumed comparison keeps its options: leave out {', '.join(fixed)}.")
-    if report is not None:
-        proof: Proof | None = Proof.open(report.resolve(), LocalSandbox())
-    elif (proof := _run(tasks, resume or into, **given)) is None:
+        what = "A report has no other options" if report else "A resumed comparison keeps its options"
+        raise click.UsageError(f"{what}: leave out {', '.join(fixed)}.")
+    proof = Proof.open(report.resolve(), LocalSandbox()) if report else _compare(tasks, resume or into, **options)
+    if proof is None:
         ctx.exit(UNFINISHED)
     figures = proof_report(proof.plan, proof.rows())
+    page = proof_page(figures)
     if report is None:
-        _write(figures, proof.into)
-    emit(
-        json.dumps(figures.to_json(), ensure_ascii=False, indent=2)
-        if form == "json"
-        else {"table": plain, "md": markdown}[form](proof_page(figures)).rstrip()
-    )
+        write_files(proof.into, {"runs.csv": as_csv(figures.rows, Row), "report.md": markdown(page)})
+    print_report(page, figures.to_json(), form)
     ctx.exit(SOLVED if len(figures.rows) == figures.planned else UNFINISHED)
 
 
-def _run(tasks: str | None, folder: Path | None, **given: Any) -> Proof | None:
+def _compare(tasks: str | None, folder: Path | None, **options: Any) -> Proof | None:
     """Begins a proof of these tasks, or continues the one in the folder. Returns None if it was interrupted."""
     proofs = home() / "proofs"
     into = (folder or proofs / time.strftime("%Y%m%d-%H%M%S")).resolve()
-    if killed := clear_killed({into, *(one.resolve() for one in proofs.glob("*"))}):
+    if killed := clear_killed({into, *(proof.resolve() for proof in proofs.glob("*"))}):
         say(f"Removed leftovers of {count(killed, 'session')} of killed comparisons.")
 
-    shown = Counting()
+    counting = Counting()
 
     async def work() -> Proof:
         if tasks is None:
             proof = Proof.open(into, LocalSandbox())
         else:
-            plan = _plan(Path(tasks), **given)
+            plan = _plan(Path(tasks), **options)
             proof = await Proof.begin(
-                plan, into, LocalSandbox(), lambda task: shown.doing(f"trying the check of {task.name}")
+                plan, into, LocalSandbox(), lambda task: counting.doing(f"trying the check of {task.name}")
             )
         total = sum(1 for _ in proof.plan.runs())
-        shown.say(f"{count(len(proof.plan.tasks), 'task')}, {count(total, 'run')}, in {into}")
-        await proof.run(lambda one, row: _show_run(shown, one, row, total))
+        counting.say(f"{count(len(proof.plan.tasks), 'task')}, {count(total, 'run')}, in {into}")
+        await proof.run(lambda session, row: _show_session(counting, session, row, total))
         return proof
 
     try:
-        with shown:
-            return run(work(), lambda: shown.say("Interrupting: the current run is not kept."))
+        with counting:
+            return run(work(), lambda: counting.say("Interrupting: the current run is not kept."))
     except asyncio.CancelledError:
         begun = (into / PLAN).exists()
         say(f"Interrupted. Resume it with: mulligan bench prove --resume {into}" if begun else "Nothing was started.")
         return None
 
 
-def _plan(file: Path, *, agent: str | None, **given: Any) -> Plan:
+def _plan(file: Path, *, agent: str | None, **options: Any) -> Plan:
     if not agent:
         raise click.UsageError("Name the coding agent: --agent 'command:claude -p', for example.")
     tasks, mode = read_proof(file)
-    return Plan(tasks, agent.removeprefix("command:"), mode=mode, **given)
+    return Plan(tasks, agent.removeprefix("command:"), mode=mode, **options)
 
 
-def _show_run(shown: Counting, one: Run, row: Row | None, total: int) -> None:
+def _show_session(counting: Counting, session: Run, row: Row | None, total: int) -> None:
+    """Shows a session that begins, or one that has ended with this row."""
     if row is None:
-        shown.at(f"run {one.n}, {one.name}", one.n - 1, total)
+        counting.at(f"run {session.n}, {session.name}", session.n - 1, total)
         return
     calls = "calls unknown" if row.calls is None else f"{count(row.calls, 'call')}, {row.failed} failed"
-    said = f"{'solved' if row.solved else 'not solved'}, {calls}, {count(row.shown, 'lesson')}, {row.seconds:.0f} s"
-    shown.say(f"{one.n} of {total}: {one.name}: {said}{f' ({row.halted})' if row.halted else ''}")
-
-
-def _write(figures: ProofReport, folder: Path) -> None:
-    (folder / "runs.csv").write_text(as_csv(figures.rows, Row), encoding="utf-8")
-    (folder / "report.md").write_text(markdown(proof_page(figures)), encoding="utf-8")
-    say(f"{folder}: runs.csv, report.md")
+    result = f"{'solved' if row.solved else 'not solved'}, {calls}, {count(row.shown, 'lesson')}, {row.seconds:.0f} s"
+    halted = f" ({row.halted})" if row.halted else ""
+    counting.say(f"{session.n} of {total}: {session.name}: {result}{halted}")
 
 
 def _draft(file: Path) -> None:

@@ -39,49 +39,51 @@ def command(
 ) -> None:
     """Replay the published episodes in FILE, and show where the replay differs from the log.
 
-    Exit status: 0 if everything agrees, 1 if something differs, 2 if FILE is not such a log.
+    Exit status: 0 if everything agrees, 1 if something differs, 2 if FILE is not a log that can be replayed.
     """
-    many = os.cpu_count() or 1 if parallel is None else parallel
+    at_once = os.cpu_count() or 1 if parallel is None else parallel
     try:
-        with Counting(quiet) as shown:
-            hooks = Hooks(on_case=_Progress(shown).case)
-            replaying = replay_log(file, trials=trials, parallel=many, sandbox=sandbox, hooks=hooks)
-            found = run(replaying, lambda: shown.say("stopping"))
+        with Counting(quiet) as counting:
+            hooks = Hooks(on_case=_Progress(counting).on_case)
+            replaying = replay_log(file, trials=trials, parallel=at_once, sandbox=sandbox, hooks=hooks)
+            replayed = run(replaying, lambda: counting.say("Stopping."))
     except asyncio.CancelledError:
         say("Interrupted: nothing was compared. Start it again.")
         ctx.exit(UNFINISHED)
     if form == "json":
-        emit(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
+        emit(json.dumps(replayed.to_json(), ensure_ascii=False, indent=1))
     else:
-        emit((markdown if form == "md" else plain)(_page(found, file)).rstrip("\n"))
-    ctx.exit(SOLVED if found.agreeing == len(found.compared) else NOT_SOLVED)
+        emit((markdown if form == "md" else plain)(_page(replayed, file)).rstrip("\n"))
+    ctx.exit(SOLVED if replayed.agreeing == len(replayed.compared) else NOT_SOLVED)
 
 
 class _Progress:
-    def __init__(self, shown: Counting) -> None:
-        self._shown, self._done = shown, 0
+    """Shows how many episodes were replayed."""
 
-    def case(self, run: BenchRun, result: CaseResult | None) -> None:
+    def __init__(self, counting: Counting) -> None:
+        self._counting, self._done = counting, 0
+
+    def on_case(self, run: BenchRun, result: CaseResult | None) -> None:
         if result is None:
-            self._shown.say(f"run {run.id}: {count(len(run.cases), 'episode')}")
+            self._counting.say(f"run {run.id}: {count(len(run.cases), 'episode')}")
         else:
             self._done += 1
-            self._shown.at("replaying", self._done, len(run.cases))
+            self._counting.at("replaying", self._done, len(run.cases))
 
 
-def _page(found: Replayed, file: str) -> list[Block]:
+def _page(replayed: Replayed, file: str) -> list[Block]:
     blocks: list[Block] = [Heading(1, f"Replay of {file}")]
-    for one in found.compared:
-        blocks += [] if one.agrees else _differences(one)
-    n = len(found.compared)
-    blocks.append(Line(f"{found.agreeing} of {n} agree in tests, number of trials, feedback text and verdict."))
-    return [*blocks, Line(f"Recorded as {found.run}: mulligan runs show {found.run}")]
+    for episode in replayed.compared:
+        blocks += [] if episode.agrees else _differences(episode)
+    n = len(replayed.compared)
+    blocks.append(Line(f"{replayed.agreeing} of {n} agree in tests, number of trials, feedback text and verdict."))
+    return [*blocks, Line(f"Recorded as {replayed.run}: mulligan runs show {replayed.run}")]
 
 
-def _differences(one: Compared) -> list[Block]:
+def _differences(episode: Compared) -> list[Block]:
     """The first differing lines of each difference of an episode."""
-    blocks: list[Block] = [Heading(2, f"{one.case} differs ({one.episode})")]
-    for parting in one.partings:
+    blocks: list[Block] = [Heading(2, f"{episode.case} differs ({episode.episode})")]
+    for parting in episode.partings:
         expected, got = first_difference(parting.expected, parting.got)
         blocks.append(Line(parting.hint, parting.where))
         blocks.append(Fence(f"log:    {expected}\nreplay: {got}"))

@@ -1,4 +1,4 @@
-"""`mulligan bench report`: prints figures of benchmark runs; writes the learning curve and the gallery."""
+"""`mulligan bench report`: prints the figures of benchmark runs, and writes their learning curve and gallery."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mulligan.text.pages import Picture, markdown, plain
 from mulligan.text.web_pages import html
 
 STYLES = ((r"(Run|Solved) ", "bold"), (r"(Cost|All tables)", "dim"), (r"SCRIPTED", "yellow"))
-"""How lines of the summary look on a terminal."""
+"""The styles of the summary on a terminal, by patterns of its lines."""
 
 
 @click.command("report")
@@ -27,9 +27,9 @@ STYLES = ((r"(Run|Solved) ", "bold"), (r"(Cost|All tables)", "dim"), (r"SCRIPTED
 @format_option("table", "json", "md", "html", help="Output format (md is Markdown, html a single file).")
 @click.option("--full", is_flag=True, help="Print all tables, not only the result.")
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
-@click.option("--plot", metavar="FILE", help="Write the learning curve to FILE, an .svg.")
+@click.option("--plot", metavar="FILE", help="Write the learning curve to FILE as SVG.")
 @click.option(
-    "--gallery", metavar="PATH", help="Write each case that was not solved to a .md or .html file, or to a folder."
+    "--gallery", metavar="PATH", help="Write a gallery of the unsolved cases to a .md or .html file, or to a folder."
 )
 @click.option("--all", "every", is_flag=True, help="Put all cases into the gallery, including solved ones.")
 @click.option("--show-targets", is_flag=True, help="Show hidden targets and the explanations of scores in the gallery.")
@@ -43,33 +43,32 @@ def command(
     every: bool,
     show_targets: bool,
 ) -> None:
-    """Report the figures of one or more runs, and compare each with the first."""
+    """Report the figures of one or more runs, and compare each run with the first."""
     if (every or show_targets) and gallery is None:
         raise click.UsageError("--all and --show-targets need --gallery PATH.")
     if plot is not None:
         check_ending(plot)
 
-    async def reading(store: Store) -> list[Recorded]:
+    async def read_runs(store: Store) -> list[Recorded]:
         return [await read_run(store, run) for run in runs]
 
-    recorded = with_store(reading)
+    recorded = with_store(read_runs)
     report = make_report(recorded)
-    targets = [targets_of(one.run) for one in recorded] if show_targets else []
+    targets = [targets_of(record.run) for record in recorded] if show_targets else []
     picture = write(by_tries(report), Path(plot), Path(output or ".").parent) if plot else None
     if plot is not None:
         say(f"Wrote {plot}")
-    brief = form == "table" and not full and output is None
-    put(
-        drawn(plain(summary(report)).splitlines(), STYLES) if brief else _rendered(report, form, picture, output),
-        output,
-    )
-    if brief:
+    if form == "table" and not full and output is None:
+        put(drawn(plain(summary(report)).splitlines(), STYLES), output)
         say(f"All tables: mulligan bench report {' '.join(runs)} --full")
+    else:
+        put(_rendered(report, form, picture, output), output)
     if gallery is not None:
         say(write_gallery(gallery, recorded, "html" if form == "html" else "md", every, targets))
 
 
 def _rendered(report: Report, form: str, picture: Picture | None, output: str | None) -> str:
+    """The whole report in a format. output: the file that it is written to, if it is not printed."""
     if form == "json":
         return json.dumps(as_json(report), ensure_ascii=False, indent=2, allow_nan=False)
     blocks = page(report, picture)

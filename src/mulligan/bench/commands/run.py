@@ -27,9 +27,9 @@ from mulligan.cli.options import (
 )
 from mulligan.store import open_store
 
-PAGES = ("split", "scores_pickle", "top_k", "prompt_template")
-"""The options that stand for settings of the benchmark, by the names of the settings."""
-pages_options = together(
+MIND2WEB_SETTINGS = ("split", "scores_pickle", "top_k", "prompt_template")
+"""Settings of a benchmark that have an option with the same name."""
+mind2web_options = together(
     click.option("--split", metavar="NAME", help="For Mind2Web: test_task (default), test_website or test_domain."),
     click.option("--scores-pickle", metavar="FILE", help="For Mind2Web: the scores of the candidates."),
     click.option(
@@ -46,7 +46,7 @@ pages_options = together(
 )
 @record_options(BenchOptions, roles=BENCH_ROLES)
 @on_option
-@pages_options
+@mind2web_options
 @click.option(
     "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The format of the result on stdout."
 )
@@ -61,7 +61,7 @@ def command(
     form: str,
     output_dir: str | None,
     quiet: bool,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Run the cases of the benchmark NAME, or of a file of tasks (mine.toml)."""
     if (name is None) == (resume is None):
@@ -71,39 +71,39 @@ def command(
     ):
         raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or start a new one.")
     progress = Progress(quiet, form == "json")
-    hooks = Hooks(on_case=progress.case, observers=(progress.saw,), notice=progress.notice)
+    hooks = Hooks(on_case=progress.on_case, observers=(progress.on_event,), notice=progress.notice)
 
     async def work() -> Finished:
         if output_dir is not None:
             check_summary(await _benchmark_of(resume) if resume is not None else str(name))
         if resume is not None:
-            return await resume_benchmark(resume, parallel=given["parallel"], hooks=hooks, on=on)
-        options: dict[str, Any] = {**arguments(BenchOptions, given), "settings": _with_pages(given)}
+            return await resume_benchmark(resume, parallel=options["parallel"], hooks=hooks, on=on)
+        choice: dict[str, Any] = {**arguments(BenchOptions, options), "settings": _all_settings(options)}
         assert name is not None
-        return await run_benchmark(name, hooks=hooks, on=on, **options)
+        return await run_benchmark(name, hooks=hooks, on=on, **choice)
 
-    async def written(finished: Finished, folder: Path) -> None:
+    async def write(finished: Finished, folder: Path) -> None:
         async with open_store(load().store) as store:
             for line in await write_summary(finished, store, folder):
                 progress.notice(line)
 
     try:
         finished = run(work(), progress.interrupting)
-        status = progress.ended(finished)
+        status = progress.finish(finished)
         if output_dir is not None:
-            asyncio.run(written(finished, Path(output_dir)))
+            asyncio.run(write(finished, Path(output_dir)))
         ctx.exit(status)
     except asyncio.CancelledError:
-        ctx.exit(progress.interrupted())
+        ctx.exit(progress.finish_early())
     finally:
         progress.stop()
 
 
-def _with_pages(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The settings, with those of the benchmark that have an option of their own."""
-    found = {name: given[name] for name in PAGES if given[name] is not None}
-    settings: dict[str, dict[str, Any]] = dict(given["settings"])
-    return {**settings, "benchmark": {**settings.get("benchmark", {}), **found}} if found else settings
+def _all_settings(options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The settings of --set, and those with an option of their own."""
+    of_benchmark = {name: options[name] for name in MIND2WEB_SETTINGS if options[name] is not None}
+    settings: dict[str, dict[str, Any]] = dict(options["settings"])
+    return {**settings, "benchmark": {**settings.get("benchmark", {}), **of_benchmark}} if of_benchmark else settings
 
 
 async def _benchmark_of(run: str) -> str:

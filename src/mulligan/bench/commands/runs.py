@@ -16,6 +16,8 @@ from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.protocols import Store
 from mulligan.text.figures import when
 
+HEADINGS = ("run", "when", "benchmark", "method", "result")
+
 
 @click.command("runs")
 @click.option(
@@ -35,20 +37,17 @@ from mulligan.text.figures import when
 def command(limit: int, form: str) -> None:
     """List the benchmark runs, newest first."""
 
-    async def found(store: Store) -> list[dict[str, Any]]:
+    async def read(store: Store) -> list[dict[str, Any]]:
         return [facts(run, await store.benches.results(run.id)) for run in await store.benches.runs(limit)]
 
-    runs = with_store(found)
+    runs = with_store(read)
     if form == "json":
         emit(json.dumps(runs, ensure_ascii=False, indent=2))
         return
     if runs:
         emit(columns([HEADINGS, *(_cells(run) for run in runs)], shorten=(3, 2)))
-    if not runs:
+    else:
         say("No benchmark runs recorded here yet. Start one with: mulligan bench run NAME")
-
-
-HEADINGS = ("run", "when", "benchmark", "method", "result")
 
 
 def _cells(run: dict[str, Any]) -> tuple[str, ...]:
@@ -57,11 +56,12 @@ def _cells(run: dict[str, Any]) -> tuple[str, ...]:
         tasks = run["benchmark"].removeprefix(STREAM)
         return run["run"], began, tasks, "a stream", f"mulligan bench stream --resume {run['run']}"
     method = " with ".join(name for name in (run["method"], run["strategy"]) if name) or "-"
-    how = f"{run['ended']} of {run['cases']} ended, {run['solved']} solved"
-    return run["run"], began, run["benchmark"], method, how
+    result = f"{run['ended']} of {run['cases']} ended, {run['solved']} solved"
+    return run["run"], began, run["benchmark"], method, result
 
 
 def facts(run: BenchRun, results: Sequence[CaseResult]) -> dict[str, Any]:
+    """A run of the list, as JSON."""
     options = options_of_today(run.options)
     counts: Counter[str] = Counter(result.status for result in results)
     return {

@@ -1,4 +1,4 @@
-"""`mulligan bench score`: scores solutions that were made elsewhere with a benchmark's hidden tests."""
+"""`mulligan bench score`: judges solutions that were made elsewhere with a benchmark's hidden tests."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def command(
     form: str,
     quiet: bool,
     settings: dict[str, dict[str, Any]],
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Judge solutions made elsewhere with the hidden tests of the benchmark NAME."""
     if unknown := set(settings) - {"benchmark"}:
         raise click.UsageError(f"--set {min(unknown)}.…: this command takes only benchmark.KEY=VALUE.")
-    setting = Setting(settings=settings.get("benchmark", {}), **given)
+    setting = Setting(settings=settings.get("benchmark", {}), **options)
     try:
-        with Counting(quiet) as shown:
-            scored = run(score_samples(name, samples, setting, partial(shown.at, "judging")), lambda: None)
+        with Counting(quiet) as counting:
+            scored = run(score_samples(name, samples, setting, partial(counting.at, "judging")), lambda: None)
     except asyncio.CancelledError:
         say("Interrupted: no score was kept.")
         ctx.exit(UNFINISHED)
@@ -63,16 +63,15 @@ def command(
 def _table(scored: Scored) -> str:
     ids = scored.ids()
     n, solved = sum(map(len, ids.values())), len(ids["solved"])
-    known = rate(solved, n - len(ids["unjudged"]))
-    interval = "" if known.low is None else f" (95 % interval of the rate: {known.low:.3f} to {known.high:.3f})"
+    share = rate(solved, n - len(ids["unjudged"]))
+    interval = "" if share.low is None else f" (95 % interval of the rate: {share.low:.3f} to {share.high:.3f})"
     lines = [f"{scored.benchmark}: {solved} of {n} solved{interval}"]
     if len(scored.judged) > n:
         lines.append(f"{len(scored.judged)} samples; a case is solved when any of its samples is")
     lines += [f"pass@{k}: {value:.4f}" for k, value in scored.pass_at().items()]
     lines += [f"{part} pass@{k}: {value:.4f}" for part in scored.parts() for k, value in scored.pass_at(part).items()]
-    named = {"solved": ids["solved"], "failed": ids["failed"], "unjudged": ids["unjudged"], "no sample": scored.missing}
-    for what, which in named.items():
-        if which:
-            lines.append(f"{what} ({len(which)}):")
-            lines.append(textwrap.fill(" ".join(which), 110, initial_indent="  ", subsequent_indent="  "))
+    for status, cases in {**ids, "no sample": scored.missing}.items():
+        if cases:
+            lines.append(f"{status} ({len(cases)}):")
+            lines.append(textwrap.fill(" ".join(cases), 110, initial_indent="  ", subsequent_indent="  "))
     return "\n".join(lines)

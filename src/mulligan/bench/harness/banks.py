@@ -1,7 +1,7 @@
-"""The bank of a benchmark run: frozen it only recalls; online it learns from one episode before the next begins.
+"""The bank of a benchmark run. A frozen bank only recalls; an online bank learns from each episode before the next one.
 
-Online, the calls of the bank's model are steps of the episode that is learned from, so that a resumed run pays for none
-of them twice, and `reuse` and the report find them.
+Each call of an online bank's model is a step of the episode that it learns from. So a resumed run does not pay for it
+again, and `reuse` and the report find it.
 """
 
 from __future__ import annotations
@@ -28,27 +28,26 @@ from mulligan.recording.journal import AnswerLookup, StoredJournal
 from mulligan.recording.ledger import Ledger
 
 LEARN = "learn"
-"""What the keys of the steps begin with in which a bank learned from the episode."""
-_POLL = 0.05
-"""Seconds between two looks at work that another task or process does."""
+"""The prefix of the journal keys of steps in which a bank learned."""
+_POLL_SECONDS = 0.05
 
 
 def with_memory(parts: Parts, memory: str | None) -> Parts:
-    """The parts; where memory is "frozen", their bank only recalls."""
+    """The parts, with a frozen bank if `memory` is "frozen"."""
     return replace(parts, bank=FrozenBank(parts.bank)) if memory == "frozen" and parts.bank is not None else parts
 
 
 class FrozenBank:
     """A bank that recalls and never changes.
 
-    It does not count uses, which would change what the next case is shown, as cases run in any order. A bank whose
-    `recall` has no parameter `counted` is called without it.
+    Cases run in any order, so it does not count uses, which would change what the next case is shown: it passes
+    `counted=False` if the bank's `recall` has that parameter.
     """
 
     def __init__(self, inner: Bank) -> None:
         self._inner = inner
-        takes = inspect.signature(inner.recall).parameters
-        self._uncounted: dict[str, Any] = {"counted": False} if "counted" in takes else {}
+        parameters = inspect.signature(inner.recall).parameters
+        self._uncounted: dict[str, Any] = {"counted": False} if "counted" in parameters else {}
 
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
         return await self._inner.recall(task, top_k=top_k, **self._uncounted)
@@ -58,10 +57,14 @@ class FrozenBank:
 
 
 class TextBank:
-    """A memory under exam as the bank of a run. It is made when it is first used, and taught again what a run that is
-    resumed had taught it: it need not keep anything itself.
+    """A memory under test, used as the bank of a run.
 
-    earlier: the finished episodes that the run had learned from.
+    It is made at its first use. When a run is resumed, it is taught the earlier episodes again, so it need not store
+    anything. Its run works on one case at a time.
+
+    Args:
+        make: returns a new memory.
+        earlier: returns the finished episodes that the run learned from.
     """
 
     def __init__(self, make: Callable[[], TextMemory], earlier: Callable[[], Awaitable[Sequence[Episode]]]) -> None:
@@ -69,13 +72,13 @@ class TextBank:
         self._memory: TextMemory | None = None
 
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
-        text: object = await (await self._ready()).recall(task)
+        text: object = await (await self._memory_in_use()).recall(task)
         if not isinstance(text, str):
             raise InvalidInput(f"'recall' of a memory must return a string, not {type(text).__name__}.")
         return Recall("", formatted_prompt=text)
 
     async def learn(self, episodes: Sequence[Episode]) -> Learned:
-        memory = await self._ready()
+        memory = await self._memory_in_use()
         for episode in episodes:
             await memory.learn(episode)
         return Learned(nothing_because="the memory keeps its own record")
@@ -84,7 +87,7 @@ class TextBank:
         if hasattr(self._memory, "close"):
             await cast(Any, self._memory).close()
 
-    async def _ready(self) -> TextMemory:
+    async def _memory_in_use(self) -> TextMemory:
         if self._memory is None:
             memory = self._make()
             for episode in await self._earlier():
@@ -94,8 +97,10 @@ class TextBank:
 
 
 class BankModel:
-    """The model of a bank. While it has a journal, each call is a step there, named by its request: a request that was
-    answered before gets the same answer, whichever arm or process asks it."""
+    """The model of a bank. While it has a journal, each call is a step there, with a key made from the request.
+
+    A request that was answered before gets the same answer, even in another arm or process.
+    """
 
     def __init__(self, model: Model) -> None:
         self.name, self.id = model.name, model.id
@@ -110,8 +115,8 @@ class BankModel:
         async def call() -> Json:
             try:
                 return result_of(await self._model.ask(question, sampling))
-            except Unreadable as bad:
-                return not_json_row(bad)
+            except Unreadable as error:
+                return not_json_row(error)
 
         with scope(LEARN, digest(request)[:16], anew=True):
             row = cast(dict[str, Any], await self.journal.step("model.bank", request, call))
@@ -119,9 +124,11 @@ class BankModel:
 
 
 class OnlineBank:
-    """A bank of lessons that has learned all that it can from an episode, its upkeep included, when `learn` returns.
+    """A bank of lessons whose `learn` returns only after all learning and upkeep are done.
 
-    model: the bank's, which is given the journal of that episode. known: see `StoredJournal`.
+    Args:
+        model: the bank's model, whose calls go into the journal of the episode.
+        known: see `StoredJournal`.
     """
 
     def __init__(self, inner: LessonBank, store: Store, model: BankModel | None, known: AnswerLookup | None) -> None:
@@ -143,22 +150,22 @@ class OnlineBank:
                     learned = await self._inner.learn(episodes)
                     if not learned.pending:
                         break
-                    await asyncio.sleep(_POLL)  # until the claim of a process that died runs out
-                await self._keep_up()
+                    await asyncio.sleep(_POLL_SECONDS)  # the claim of a process that died has yet to expire
+                await self._finish_upkeep()
             finally:
                 if self._model is not None:
                     self._model.journal = None
         return learned
 
-    async def _keep_up(self) -> None:
-        """Does the work that is due, and waits for what is under way in the background of this process."""
+    async def _finish_upkeep(self) -> None:
+        """Runs the pending jobs, and waits for those that already run in the background."""
         while True:
             await self._inner.work()
-            if not any(work.status == "running" for work in await self._inner.pending()):
+            if not any(job.status == "running" for job in await self._inner.pending()):
                 return
-            await asyncio.sleep(_POLL)
+            await asyncio.sleep(_POLL_SECONDS)
 
 
 def learning_usage(steps: Sequence[StepRow]) -> Usage:
-    """What the bank's model used to learn from the episode with these steps."""
+    """The usage of the bank's model while it learned from the episode with these steps."""
     return usage_under(LEARN, steps)

@@ -1,4 +1,4 @@
-"""Works on the cases of a benchmark run: opens what they share, drives the episodes of a case, and scores them."""
+"""Works on the cases of a benchmark run: opens what they share, runs the episodes of each case, and scores them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mulligan.bench.harness.plan import (
     choice_of,
     family_of,
     make_plan,
-    no_stream,
+    refuse_stream,
     task_of,
 )
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
@@ -39,8 +39,8 @@ from mulligan.recording.journal import StepObserver
 
 _NO_TASK = Task("")
 OnCase: TypeAlias = Callable[[BenchRun, CaseResult | None], None]
-"""Called with each result: first with those of an earlier process, then once with None as the run starts or resumes,
-then with each new result as its case ends."""
+"""Called with each result: first with those of earlier processes, then once with None when the run starts or resumes,
+then with each new result when its case ends."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Hooks:
     Attributes:
         on_case: see `OnCase`.
         observers: called with each event of each episode.
-        on_step: called with each journaled step.
+        on_step: called with each step of a journal.
         notice: called with each message to the user.
     """
 
@@ -61,12 +61,12 @@ class Hooks:
 
 
 class Workers(Protocol):
-    """Where the cases of a run are worked on: in this process (`Cases`), or elsewhere."""
+    """Works on the cases of a run: in this process (`Cases`), or elsewhere."""
 
     async def work_on(self, run: BenchRun, position: int) -> CaseResult:
-        """Take the case at this position, from 1, to its end. A case that was begun before is resumed.
+        """Finish the case at this position, from 1. A case that was begun before is resumed.
 
-        Raises `StoreError` where its record cannot be kept; any other failure is in the result.
+        Raises `StoreError` if its record cannot be written. Any other failure is in the result.
         """
         ...
 
@@ -76,8 +76,8 @@ class Opener:
     """Opens the cases of runs.
 
     Attributes:
-        store, bank: used instead of those that are configured, or that the run names.
-        objects: roles that were given as such, by kind.
+        store, bank: used instead of the configured store and the bank of the run.
+        objects: roles that were passed as objects, by kind.
         wait: see `Runner`.
     """
 
@@ -88,10 +88,10 @@ class Opener:
     hooks: Hooks = field(default_factory=Hooks)
     objects: dict[str, Any] = field(default_factory=dict[str, Any])
     wait: float = 0.0
-    _thinker: BankModel | None = field(default=None, init=False)
+    _bank_model: BankModel | None = field(default=None, init=False)
 
     def plan(self, choice: BenchOptions) -> BenchPlan:
-        """Raises `InvalidInput` for what cannot work."""
+        """Plans a run. Raises `InvalidInput` for unusable options."""
         return make_plan(choice, self.config, self._session(choice).sandbox(choice.sandbox))
 
     @asynccontextmanager
@@ -102,24 +102,24 @@ class Opener:
             parts = with_memory(parts, plan.choice.memory)
             if plan.choice.memory == "online" and isinstance(parts.bank, LessonBank):
                 known = store.benches.answered if plan.choice.reuse else None
-                parts = replace(parts, bank=OnlineBank(parts.bank, store, self._thinker, known))
+                parts = replace(parts, bank=OnlineBank(parts.bank, store, self._bank_model, known))
             yield Cases(plan, store, parts, self.hooks, self.wait)
 
     @asynccontextmanager
     async def resumed(self, prefix: str, parallel: int | None = None) -> AsyncGenerator[tuple[BenchRun, Cases]]:
-        """The run with this id, or beginning of one, as it was begun, and its cases.
+        """The run whose id begins with `prefix`, and its cases.
 
         Raises:
             NotFound: no run has this id.
-            InvalidInput: it cannot be resumed, or not here.
-            JournalDiverged: what it rests on has changed.
+            InvalidInput: it cannot be resumed, or only from Python.
+            JournalDiverged: its data, prompts, models or settings have changed.
         """
         async with opened_store(self.store, self.config) as store:
             run = await store.benches.run(prefix)
         if run.benchmark.startswith(LOG):
             replayed = run.benchmark.removeprefix(LOG)
             raise InvalidInput(f"Run {run.id} replays a log; replay it again: mulligan bench replay {replayed}")
-        no_stream(run)
+        refuse_stream(run)
         choice = choice_of(run.options)
         if (choice.strategy or "").startswith(OBJECT) and "strategy" not in self.objects:
             raise InvalidInput(
@@ -138,13 +138,13 @@ class Opener:
         return Session(self.config, self.models, self.objects, self.bank, wrap=wrap)
 
     def _wrap(self, model: Model) -> Model:
-        self._thinker = BankModel(model)
-        return self._thinker
+        self._bank_model = BankModel(model)
+        return self._bank_model
 
 
 @dataclass(frozen=True)
 class Cases:
-    """The cases of one run, worked on in this process. wait: see `Runner`."""
+    """The cases of one run in this process. wait: see `Runner`."""
 
     plan: BenchPlan
     store: Store
@@ -169,7 +169,7 @@ class Cases:
                 marked.append(mark)
                 if self.plan.choice.samples is None and marked[-1].score == 1:
                     break
-        except StoreError:  # a lease that was lost, too: without a record the case must not continue
+        except StoreError:  # or a lost lease: without a record, the case must not continue
             raise
         except asyncio.CancelledError:
             if _asked_to_stop():
@@ -177,32 +177,32 @@ class Cases:
             failed = "its own model, tool or environment cancelled it"
         except JournalDiverged as error:
             failed = f"its record and what it asks now differ: {'; '.join(error.changed)}"
-        except Exception as error:  # one failing case never ends the run
+        except Exception as error:  # a failing case never ends the run
             log.debug("case %s failed", case.id, exc_info=True)
             failed = f"{type(error).__name__}: {error}"
-        broken = [e.stop.detail for e in episodes if e.stop and e.stop.reason == "error"]
+        broken = [episode.stop.detail for episode in episodes if episode.stop and episode.stop.reason == "error"]
         failed = failed or (broken[0] if broken else "")
         return CaseResult(
             position,
             case.id,
-            "error" if failed else _status(marked[:1] if grouped else marked),
-            tuple(marked),
-            failed or text,
-            round(sum(episode.seconds for episode in episodes), 3),
-            sum((episode.usage for episode in episodes), await self._usage(episodes, comparing_usage)),
-            await self._usage(episodes, learning_usage),
-            family_of(case),
-            case.phase,
+            status="error" if failed else _status(marked[:1] if grouped else marked),
+            episodes=tuple(marked),
+            text=failed or text,
+            seconds=round(sum(episode.seconds for episode in episodes), 3),
+            usage=sum((episode.usage for episode in episodes), await self._extra_usage(episodes, comparing_usage)),
+            memory=await self._extra_usage(episodes, learning_usage),
+            family=family_of(case),
+            phase=case.phase,
         )
 
-    async def _usage(self, episodes: Sequence[Episode], of: Callable[[Sequence[StepRow]], Usage]) -> Usage:
-        """What was done with the episodes used that their own usage leaves out: by the bank, or to compare them."""
+    async def _extra_usage(self, episodes: Sequence[Episode], of: Callable[[Sequence[StepRow]], Usage]) -> Usage:
+        """Usage that the episodes' own usage leaves out. of: computes it from the steps of an episode."""
         if self.plan.choice.memory != "online" and self.plan.choice.scale is None:
             return Usage()
         return sum([of(await self.store.steps(episode.id)) for episode in episodes], Usage())
 
     async def _group(self, run: BenchRun, position: int, case: Case) -> Sequence[Episode]:
-        """The trajectories of a scaled case, the one that is handed in first."""
+        """The trajectories of a scaled case. The first is handed in."""
         recipe = self.plan.recipe(case, run.id)
         self._check_prompts(run, recipe)
         return await self._runner(recipe).group(f"{run.id}.{position}", run.id, task_of(case))
@@ -229,27 +229,29 @@ class Cases:
             self._check_prompts(run, recipe)
             return await runner.begin(id, run.id, task_of(case), restart_seed(recipe.seed, number))
         if episode.over:
-            if recipe.learns and self.parts.bank is not None:  # it may have been killed before the bank learned from it
+            if (
+                recipe.learns and self.parts.bank is not None
+            ):  # the process may have been killed before the bank learned
                 await teach(self.parts.bank, episode, runner.notice)
             return episode
         return await runner.resume_episode(episode)
 
     def _check_prompts(self, run: BenchRun, recipe: Recipe) -> None:
-        """Raises `JournalDiverged` where a prompt, read anew for each episode, was edited since the run began."""
-        now = compose(recipe, self.parts, Drive(seed=recipe.seed)).head.prompts
-        edited = [f"prompt {name}" for name, sha in now.items() if run.rests_on.get(f"prompt {name}", sha) != sha]
+        """Raises `JournalDiverged` if a prompt was edited since the run began. Each episode reads its prompts again."""
+        prompts = compose(recipe, self.parts, Drive(seed=recipe.seed)).head.prompts
+        edited = [f"prompt {name}" for name, sha in prompts.items() if run.rests_on.get(f"prompt {name}", sha) != sha]
         if edited:
             raise JournalDiverged(edited)
 
     async def _scored(self, case: Case, episode: Episode) -> tuple[Marked, str]:
         """The scores of the attempt that would be handed in after each trial, and the text of the last score."""
-        known: dict[int, Score] = {}
+        by_trial: dict[int, Score] = {}
         handed = [handed_in(episode.trials[:n], self.plan.method.hand_in) for n in range(1, len(episode.trials) + 1)]
         for trial in handed:
-            if trial.number not in known:
-                upto = replace(episode, trials=episode.trials[: trial.number])
-                known[trial.number] = await self.plan.benchmark.score(case, upto)
-        scores = [known[trial.number] for trial in handed]
+            if trial.number not in by_trial:
+                until_then = replace(episode, trials=episode.trials[: trial.number])
+                by_trial[trial.number] = await self.plan.benchmark.score(case, until_then)
+        scores = [by_trial[trial.number] for trial in handed]
         names = dict.fromkeys(name for score in scores for name in score.parts)
         parts = {name: tuple(score.parts.get(name) for score in scores) for name in names}
         mark = Marked(episode.id, tuple(score.value for score in scores), parts)
@@ -257,32 +259,32 @@ class Cases:
 
 
 def _asked_to_stop() -> bool:
-    """Whether this asyncio task is being cancelled from outside, as all are when the run is interrupted."""
+    """Whether this asyncio task is being cancelled from outside, as when the run is interrupted."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
 
 def handed_in(trials: Sequence[Trial], which: str) -> Trial:
-    """The trial whose attempt is scored: the last, or the "best" by the loop's own feedback."""
+    """The trial whose attempt is scored: the last, or if `which` is "best", the best by the loop's own feedback."""
     best = Episode("", _NO_TASK, trials=tuple(trials)).best if which == "best" else trials[-1]
     assert best is not None
     return best
 
 
 def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]:
-    """What has changed since the run began, by name; with the values where these are short and not hashes."""
+    """The names of what has changed since the run began, with short values that are not hashes."""
     before, now = _completed(before), _completed(now)
 
-    def described(name: str) -> str:
-        values = [repr(one[name]) if name in one else "absent" for one in (before, now)]
-        plain = name.startswith(("model ", SETTING)) and all(len(value) <= 60 for value in values)
-        return f"{name} (was {values[0]}, is {values[1]})" if plain else name
+    def describe(name: str) -> str:
+        values = [repr(rests_on[name]) if name in rests_on else "absent" for rests_on in (before, now)]
+        readable = name.startswith(("model ", SETTING)) and all(len(value) <= 60 for value in values)
+        return f"{name} (was {values[0]}, is {values[1]})" if readable else name
 
-    return [described(name) for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+    return [describe(name) for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
 
 
 def _completed(rests_on: Mapping[str, Json]) -> dict[str, Json]:
-    """The record with defaults for the settings that it is too old to have: see `Recipe.completed`."""
+    """The record, with defaults for settings that are newer than it: see `Recipe.completed`."""
     settings = {name.removeprefix(SETTING): value for name, value in rests_on.items() if name.startswith(SETTING)}
     return {**rests_on, **{f"{SETTING}{name}": value for name, value in Recipe.completed(settings).items()}}
 

@@ -1,4 +1,4 @@
-"""Finds a benchmark's data: in --data, else `MULLIGAN_DATA`, else the cache that `fetch` fills, else in the package."""
+"""Finds a benchmark's data: in --data, else MULLIGAN_DATA, the cache that `fetch` fills, or the package."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from mulligan.core.home import home
 
 
 def cache() -> Path:
-    """The folder that `fetch` fills, one folder for each benchmark in it."""
+    """The folder that `fetch` fills. It has a folder for each benchmark."""
     return home() / "data"
 
 
 def find_data(benchmark: Benchmark, given: str | os.PathLike[str] | None) -> Sequence[Path]:
-    """The files that the benchmark reads, in order; those that the package brings where no others are found.
+    """The files that the benchmark reads, in order. If none are found, those in the package.
 
     Args:
-        given: a file, or a folder to search; of several matches the one nearest to its top is taken.
+        given: a file, or a folder to search. Of several files with the name, the one nearest to its top is used.
 
     Raises:
-        InvalidInput: there is no data; the message says where it was looked for, and what to do.
+        InvalidInput: there is no data. The message says where it was looked for, and what to do.
     """
     if not benchmark.data and given is None:
         return []
@@ -36,10 +36,11 @@ def find_data(benchmark: Benchmark, given: str | os.PathLike[str] | None) -> Seq
             raise InvalidInput(f"The data {path} does not exist.")
         folders = [path]
     else:
-        folders = [Path(p).expanduser().resolve() for p in (os.environ.get("MULLIGAN_DATA"), cache()) if p]
+        places = (os.environ.get("MULLIGAN_DATA"), cache())
+        folders = [Path(place).expanduser().resolve() for place in places if place]
     for folder in folders:
-        if found := _matches(folder, benchmark.data):
-            return found
+        if files := _matches(folder, benchmark.data):
+            return files
     if given is None and isinstance(benchmark, HasData):
         return list(benchmark.own)
     name = type(benchmark).__module__.rpartition(".")[2]
@@ -49,13 +50,14 @@ def find_data(benchmark: Benchmark, given: str | os.PathLike[str] | None) -> Seq
 
 
 def _matches(folder: Path, pattern: str) -> list[Path]:
-    """All files that match a pattern; of a plain name only the one nearest to the top."""
-    found = sorted(folder.rglob(pattern), key=lambda path: (len(path.parts), path)) if folder.is_dir() else []
-    found = [path for path in found if path.is_file()]
-    return sorted(found) if any(c in pattern for c in "*?[") else found[:1]
+    """All files that match a pattern. If the pattern is a plain name, only the file nearest to the top."""
+    files = [path for path in folder.rglob(pattern) if path.is_file()] if folder.is_dir() else []
+    if any(wildcard in pattern for wildcard in "*?["):
+        return sorted(files)
+    return sorted(files, key=lambda path: (len(path.parts), path))[:1]
 
 
 def hashed(files: Sequence[Path]) -> dict[str, str]:
-    """The sha256 of each file, by its path below their common folder: moved data keeps its hashes."""
+    """The sha256 of each file, by its path in their common folder, which stays the same if the data is moved."""
     top = Path(os.path.commonpath([path.parent for path in files])) if files else Path()
     return {str(path.relative_to(top)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

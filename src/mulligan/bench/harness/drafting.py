@@ -1,4 +1,4 @@
-"""Draft tasks for a proof from the lessons that hooks have learned in a project. A person completes them."""
+"""Drafts tasks for a proof from the lessons that hooks have learned in a project. A person completes them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _HEAD = """\
 # what a user said when the command failed, the check is a command that passed afterwards. A check that passes before
 # the agent has done anything proves nothing: have `setup` restore that failing state in the copy, or drop the task.
 """
-"""What stands above the tasks."""
-_LONGEST = 2000
+"""The comment at the top of the file."""
+_MAX_PROMPT = 2000
 _PLAIN = re.compile(r"[\w ./:@%+,-]*")
 """A command line that a shell would not change."""
 
 
 def draft(folder: Path, file: Path) -> int:
-    """Writes a task for each lesson about a failed command of the project in this folder; how many.
+    """Writes a task for each lesson about a failed command of the project in this folder.
 
-    Raises `InvalidInput` if the file exists, or if there is no such lesson.
+    Returns the number of tasks. Raises `InvalidInput` if the file exists, or if there is no such lesson.
     """
     if file.exists():
         raise InvalidInput(f"{file} already exists; choose another name.")
@@ -44,8 +44,8 @@ def draft(folder: Path, file: Path) -> int:
         lessons = asyncio.run(_lessons(bank_id))
         tasks = [
             text
-            for n, lesson in enumerate(one for one in lessons if TAG in one.tags and CORRECTION not in one.tags)
-            if (text := _task(n + 1, lesson, journal, folder, file))
+            for n, lesson in enumerate(filter(_is_about_a_failure, lessons), 1)
+            if (text := _task(n, lesson, journal, folder, file))
         ]
     if not tasks:
         raise InvalidInput(
@@ -61,46 +61,48 @@ async def _lessons(bank_id: str) -> Sequence[Lesson]:
         return await bank.list(Selection(("active",), nature="fact", limit=None))
 
 
+def _is_about_a_failure(lesson: Lesson) -> bool:
+    return TAG in lesson.tags and CORRECTION not in lesson.tags
+
+
 def _task(n: int, lesson: Lesson, journal: Journal, folder: Path, file: Path) -> str:
     """The task as TOML; "" for a lesson without evidence."""
-    listed = lesson.context.get("seen")
-    seen = [cast(Mapping[str, Any], one) for one in cast(list[Any], listed or []) if isinstance(one, dict)]
-    if not seen:
+    evidence = cast(list[Any], lesson.context.get("seen") or [])
+    failures = [cast(Mapping[str, Any], failure) for failure in evidence if isinstance(failure, dict)]
+    if not failures:
         return ""
-    last = seen[-1]
-    failed = str(last.get("command", ""))
+    failed = str(failures[-1].get("command", ""))
     works = lesson.content.partition("\nworks: ")[2].partition("\n")[0] or failed
-    prompt = _said_before(journal, last)
+    prompt = _user_message_before(journal, failures[-1])
     rows = [f"# {line}".rstrip() for line in lesson.content.splitlines()]
     rows += ["[[task]]", f"name = {_quoted(f'{n}-{lesson.id[:8]}')}"]
     rows += [f"prompt = {_quoted(prompt or f'Make this work: {failed}')}"]
     rows += [] if prompt else ["# The transcript of that session no longer exists: write what the user wanted."]
     rows += [
-        f"check = {_quoted(_checked(works))}",
+        f"check = {_quoted(_without_shell(works))}",
         f"folder = {_quoted(os.path.relpath(folder, file.resolve().parent))}",
     ]
     return "\n".join([*rows, '# setup = ""', ""])
 
 
-def _checked(command: str) -> str:
-    """A command line of a shell as a check, which runs without one."""
+def _without_shell(command: str) -> str:
+    """The command line of a shell as one that runs without a shell."""
     return command if _PLAIN.fullmatch(command) else f"sh -c {shlex.quote(command)}"
 
 
-def _said_before(journal: Journal, seen: Mapping[str, Any]) -> str:
-    """What the user said last before the call that failed, masked; "" where the transcript is gone."""
-    agent, id = str(seen.get("agent", "")), str(seen.get("session", ""))
-    calls = cast(Sequence[str], seen.get("calls") or [""])
-    session = journal.session(agent, id)
-    said = ""
-    for event in (session and transcript_of(session)) or ():
-        if not event.is_call:
-            said = event.text if event.who == "user" else said
-        elif event.id == calls[0]:
-            return mask(said.strip())[:_LONGEST]
+def _user_message_before(journal: Journal, failure: Mapping[str, Any]) -> str:
+    """The user's last message before the failed call, masked; "" if the transcript is gone."""
+    calls = cast(Sequence[str], failure.get("calls") or [""])
+    session = journal.session(str(failure.get("agent", "")), str(failure.get("session", "")))
+    message = ""
+    for turn in (session and transcript_of(session)) or ():
+        if not turn.is_call:
+            message = turn.text if turn.who == "user" else message
+        elif turn.id == calls[0]:
+            return mask(message.strip())[:_MAX_PROMPT]
     return ""
 
 
 def _quoted(text: str) -> str:
-    """A text as a basic string of TOML."""
+    """The text as a basic string of TOML."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,23 +1,24 @@
-"""The exam of memories: streams of a scripted reader, each memory with two controls, for gain and for harm.
+"""The exam of memories: streams that measure how much each memory helps, and with two controls, how much it harms.
 
-The controls are those of a stream. The unrelated tasks are of the same family in another world, whose facts are worded
-alike and are wrong here: the worst that a memory of other work can do.
+The controls are those of a stream. The unrelated tasks are from the same family in another world, whose facts are
+similar but wrong here: the worst case for a memory of other work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mulligan.bench.harness.stream import CONTROLS, NONE, StreamHooks, run_stream
+from mulligan.app.config import load
+from mulligan.bench.harness.stream import CONTROLS, NONE, StreamHooks, read_arm, run_stream
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 
 FAMILIES = ("database", "game", "service")
-"""The streams of an exam. `code` runs tests in the sandbox, which takes ten times as long."""
+"""The streams of an exam by default. `code` takes ten times as long, because it runs tests in the sandbox."""
 MEMORIES = ("default", "markdown")
 TASKS, ORDERS, SEED = 20, 1, 1
-"""SEED: any but 0, the world of the unrelated control."""
+"""The seed must not be 0, which is the world of the unrelated control."""
 
 
 async def run_exam(
@@ -31,27 +32,28 @@ async def run_exam(
     store: Store | None = None,
     hooks: StreamHooks = StreamHooks(),
 ) -> list[BenchRun]:
-    """Run the streams of an exam; `bench.report.exam` reads what came of them.
+    """Run the streams of an exam; `read_exam` in bench.report.exam returns their figures.
 
     Args:
-        memories: arms, besides the one without memory.
-        families: the streams.
-        tasks, orders: of each stream.
-        seed: of the worlds.
-        model: None: the scripted reader of each family.
+        memories: names or files of the memories. The arm without memory is added.
+        families: names of the streams.
+        tasks, orders: numbers of tasks and of their orders in each stream.
+        seed: the seed of the worlds.
+        model: the model that acts. None: the scripted reader of each family.
 
     Raises:
         InvalidInput: an option cannot be used; no model was called yet.
     """
     if seed == 0:
         raise InvalidInput("The seed 0 is used for the world of the unrelated control: choose another.")
-    arms = [NONE, *(memory for memory in memories if memory != NONE)]
-    if len(arms) == 1 or not families:
+    config = load()
+    arms = [read_arm(memory, config, kind="memory") for memory in memories if memory != NONE]
+    if not arms or not families:
         raise InvalidInput("An exam needs at least one memory besides none, and at least one stream.")
     return [
         await run_stream(
             f"stream:{family}",
-            arms=arms,
+            arms=[NONE, *arms],
             orders=orders,
             controls=CONTROLS,
             unrelated=f"stream:{family}",

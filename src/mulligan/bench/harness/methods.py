@@ -17,8 +17,8 @@ class Chosen:
     """The method of a run.
 
     Attributes:
-        strategy: the one that replaces the method's own; None: none does.
-        notice: for a user who wrote a name of before 0.2, how to write it from 0.3 on; else empty.
+        strategy: the strategy that replaces the method's own. None: none does.
+        notice: if the user wrote a name from before 0.2, how to write it from 0.3 on. Otherwise empty.
     """
 
     name: str
@@ -30,17 +30,17 @@ class Chosen:
 def choose_method(of: str, benchmark: Benchmark, method: str | None, strategy: str | None) -> Chosen:
     """The method and the strategy that the user asked for.
 
-    A strategy without a method takes the first method of several trials that has this strategy, or else the first of
-    several trials, with its strategy replaced. Until 0.3 such a strategy may also be the name of a method.
+    Without a method, a strategy selects the first method of several trials that has this strategy, or else the first
+    method of several trials, whose strategy it replaces. Until 0.3, it may also be the name of a method.
 
     Args:
         of: the name of the benchmark, for messages.
-        method: a name of today or of before 0.2. None: the benchmark's first.
+        method: the name of a method, or its name before 0.2. None: the benchmark's first.
         strategy: a name, `name:argument`, `./mine.py` or `object:CLASS`. None: the method's own.
 
     Raises:
-        UnknownName: the benchmark has no such method.
-        InvalidInput: there is no such strategy, or it cannot be used, or there is no second attempt to use it in.
+        UnknownName: the benchmark does not have this method.
+        InvalidInput: the strategy does not exist or cannot be used, or the method makes only one attempt.
     """
     methods = benchmark.methods()
     former: Mapping[str, str] = benchmark.former if isinstance(benchmark, HasFormerNames) else {}
@@ -64,6 +64,7 @@ def choose_method(of: str, benchmark: Benchmark, method: str | None, strategy: s
 
 
 def _still_a_method(of: str, strategy: str, name: str) -> str:
+    """The notice for a strategy that is the name of a method, or was until 0.2."""
     notice = f"--strategy {strategy} means the method {name} of {of} until 0.3: write --method {name}."
     if strategy in names("strategies"):
         notice += f" For only the strategy, write --method {name} --strategy {strategy}."
@@ -71,6 +72,7 @@ def _still_a_method(of: str, strategy: str, name: str) -> str:
 
 
 def _method_for(of: str, methods: Mapping[str, Method], strategy: str) -> str:
+    """The name of the method that a strategy selects."""
     spec = _strategy(of, methods, strategy)
     several = [name for name, method in methods.items() if method.trials > 1]
     if not several:
@@ -91,12 +93,11 @@ def _with_strategy(of: str, name: str, methods: Mapping[str, Method], strategy: 
         others = ", ".join(other for other, method in methods.items() if method.trials > 1)
         instead = f" Methods that make several: {others}." if others else ""
         raise InvalidInput(f"The method {name!r} makes one attempt, so a strategy has no effect.{instead}")
-    kept = spec.name if file_of(strategy) else strategy
-    return Chosen(name, replace(method, strategy=spec), kept)
+    return Chosen(name, replace(method, strategy=spec), spec.name if file_of(strategy) else strategy)
 
 
 def _strategy(of: str, methods: Mapping[str, Method], text: str) -> Spec:
-    """The strategy of this name, checked. Raises `InvalidInput`, which for an unknown name lists the methods, too."""
+    """The strategy with this name. Raises `InvalidInput`, which for an unknown name also lists the methods."""
     if text.startswith(OBJECT):
         return Spec(text)
     try:

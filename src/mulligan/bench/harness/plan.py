@@ -1,4 +1,4 @@
-"""Plans a benchmark run: which benchmark, which cases in which order, the recipe of each, what a resume depends on."""
+"""Plans a benchmark run: its cases in their order, the recipe of each, and what a resume depends on."""
 
 from __future__ import annotations
 
@@ -32,33 +32,36 @@ from mulligan.core.scaling import scale_of
 
 ROLES = ("actor", "evaluator", "reflector", "strategy", "environment")
 SETTABLE = (*ROLES, "benchmark", "memory")
-"""What may have settings: the roles of an episode, the benchmark itself, and the bank."""
+"""What --set may name: the roles of an episode, the benchmark, and the bank."""
+FORESIGHT = ("foresight", "check_before", "checks")
+"""The options of foresight, which streams and fan-out do not have."""
 LOG, STREAM = "log:", "arms:"
-"""The prefixes of the benchmark's name in a replay of a log, whose path follows, and in the record of a stream."""
+"""The prefixes of the benchmark's name in the record of a replay, before the path of its log, and of a stream."""
 SETTING = "setting "
 """The prefix of the names of settings in `BenchRun.rests_on`."""
 
 
 @options
 class CaseOptions(Course, Roles, Budget):
-    """Which cases of a benchmark are worked on, and how.
+    """The options of a benchmark run, from Python and on the command line.
 
     Attributes:
-        method: One of the benchmark's methods, each a set of roles; `mulligan bench list` lists them.
-        strategy: What the next try sees, overriding the method: as in solve, or ./mine.py.
+        method: One of the benchmark's methods, which are sets of roles. `mulligan bench list` lists them.
+        strategy: What the next try sees, as in solve, or ./mine.py. This overrides the method's strategy.
         model: PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.
         reflect_model: The model that reflects (default: --model).
         judge_model: The model that judges or writes tests (default: --model).
         agent: The agent, defined by files, that acts in place of the method's actor.
         data: The data: a file, or the folder that contains it.
-        restarts: Maximum number of episodes of each case; no more are run once one is solved.
+        restarts: Maximum number of episodes of each case. No more are run once one of them is solved.
         samples: Run N episodes of each case, for pass@k and pass^k.
         limit: Only the first N cases.
         cases: Only these cases. Repeatable.
-        shuffle: Shuffle the cases before --limit; --seed decides the order.
-        parallel: Number of cases that run at once (default: 1).
-        reuse: Reuse a model's answers to exactly the same request, including the seed; their tokens count again.
-        memory: Recall from the bank; online also learns.
+        shuffle: Shuffle the cases before --limit is applied. --seed determines the order.
+        parallel: Number of cases to run in parallel (default: 1).
+        reuse: Reuse a model's earlier answers to identical requests (including the seed). Their tokens are counted
+            again.
+        memory: Recall lessons from the bank; `online` also learns from the run.
         agent_id: The agent whose bank --memory uses.
         taught: The number of cases, from the first, that an online bank learns from. None: all.
         sandbox: auto (default), strict, or a level that `mulligan doctor` names.
@@ -105,7 +108,7 @@ class CaseOptions(Course, Roles, Budget):
 
 @options
 class BenchOptions(CaseOptions):
-    """What the user chose for a benchmark run, as plain JSON: all that a resume needs but objects."""
+    """The options of a benchmark run as plain JSON: all that a resume needs, except objects."""
 
     strategy: str | None = option("NAME", "-s", default=None)
     model: str | None = option("MODEL", "-m", default=None)
@@ -123,10 +126,10 @@ class BenchPlan:
     """A run that is ready to start.
 
     Attributes:
-        name: of the benchmark, without its argument.
-        method: with the strategy of this run in it.
-        cases: in the order in which they start.
-        files: sha256 of each data file.
+        name: the name of the benchmark, without its argument.
+        method: the method, with the strategy of this run.
+        cases: the cases in the order in which they start.
+        files: the sha256 of each data file.
         notice: see `Chosen`.
     """
 
@@ -145,27 +148,26 @@ class BenchPlan:
         return frozenset(case.id for case in self.cases[: self.choice.taught])
 
     def summary(self) -> str:
-        """One sentence that says how the cases are tried."""
+        """A sentence that names the method and the number of attempts."""
         trials = self.choice.tries or self.method.trials
         first, *others = self.benchmark.methods()
-        named = others and self.choice.method == first
-        default = f" (the default; others: {', '.join(others)})" if named else ""
-        most = "one attempt" if trials == 1 else f"at most {trials} attempts"
-        how = f" ({self.method.summary})" if self.method.summary else ""
+        default = f" (the default; others: {', '.join(others)})" if others and self.choice.method == first else ""
+        attempts = "one attempt" if trials == 1 else f"at most {trials} attempts"
+        details = f" ({self.method.summary})" if self.method.summary else ""
         if self.choice.strategy is not None:
-            how = f" (strategy {self.choice.strategy} instead of the method's own)"
-        return f"Method {self.choice.method}{default}: {most} of each case{how}."
+            details = f" (strategy {self.choice.strategy} instead of the method's own)"
+        return f"Method {self.choice.method}{default}: {attempts} of each case{details}."
 
     def recipe(self, case: Case, run: str) -> Recipe:
-        """The recipe of this case's episodes. run: the id of the run. Raises `InvalidInput` for what cannot work."""
-        choice, played = self.choice, self.benchmark.play(case, self.method)
+        """The recipe of this case's episodes. run: the id of the run. Raises `InvalidInput` for unusable options."""
+        choice, method = self.choice, self.benchmark.play(case, self.method)
         settings = choice.settings or {}
-        limits = with_limits(Limits(identical=None), choice.limits, choice.tries or played.trials)
+        limits = with_limits(Limits(identical=None), choice.limits, choice.tries or method.trials)
         recipe = Recipe(
-            actor=played.actor,
-            evaluator=played.evaluator,
-            reflector=played.reflector,
-            strategy=played.strategy,
+            actor=method.actor,
+            evaluator=method.evaluator,
+            reflector=method.reflector,
+            strategy=method.strategy,
             limits=limits,
             model=choose_model(choice.model, self.config),
             reflect_model=choice.reflect_model or self.config.text("reflect_model"),
@@ -173,17 +175,17 @@ class BenchPlan:
             prompts=prompts_folder(self.config),
         )
         if choice.agent is not None:
-            recipe = self._of_agent(located(recipe))
-        chosen = {"trials": choice.tries, "strategy": choice.strategy}
+            recipe = self._with_agent(located(recipe))
+        overrides = {"trials": choice.tries, "strategy": choice.strategy}
         recipe = scaled(
-            replace(recipe, expansion=played.expansion),
+            replace(recipe, expansion=method.expansion),
             choice.scale,
-            [name for name, value in chosen.items() if value is not None],
+            [name for name, value in overrides.items() if value is not None],
         )
         for role in ROLES[:-1]:
             spec: Spec = getattr(recipe, role)
             recipe = replace(recipe, **{role: spec.with_settings(**settings.get(role, {}))})  # pyright: ignore[reportArgumentType]
-        environment = played.environment
+        environment = method.environment
         recipe = located(
             replace(
                 recipe,
@@ -199,22 +201,22 @@ class BenchPlan:
         )
         return with_memory_settings(recipe, settings.get("memory", {}))
 
-    def _of_agent(self, recipe: Recipe) -> Recipe:
-        """The recipe with the chosen agent in it.
+    def _with_agent(self, recipe: Recipe) -> Recipe:
+        """The recipe with the chosen agent.
 
         The agent acts, reflects if it has a step for that, and sets the strategy if it names one and the user does
-        not. All else stays, above all the evaluator.
+        not. Everything else stays the same, above all the evaluator.
         """
-        # Reading an agent's files needs pydantic, which other runs do without.
+        # Reading an agent's files needs pydantic, which other runs do not need.
         from mulligan.app.agents import config_of, find_agent, load_agent, recipe_of
 
         assert self.choice.agent is not None
         folder = find_agent(self.choice.agent, self.config)
-        found, _ = load_agent(folder, config_of(folder, self.config))
-        judged = replace(found, evaluate={"evaluator": "unjudged"})  # so that its own review only reflects
-        own = recipe_of(judged, self.config, recipe.limits, model=recipe.model)
-        reviews = found.reflect is not None
-        chooses = found.strategy is not None and self.choice.strategy is None
+        agent, _ = load_agent(folder, config_of(folder, self.config))
+        unjudged = replace(agent, evaluate={"evaluator": "unjudged"})  # so that its own review only reflects
+        own = recipe_of(unjudged, self.config, recipe.limits, model=recipe.model)
+        reviews = agent.reflect is not None
+        chooses = agent.strategy is not None and self.choice.strategy is None
         return replace(
             own,
             evaluator=recipe.evaluator,
@@ -227,49 +229,50 @@ class BenchPlan:
         )
 
     def rests_on(self, parts: Parts) -> dict[str, Json]:
-        """What must be the same on a resume, by name: hashes of data, prompts and files, models, settings.
+        """What must be unchanged on a resume, by name: hashes of data, prompts and files, models, settings.
 
-        Raises `InvalidInput` for what cannot work; no model was called yet.
+        Raises `InvalidInput` for unusable options; no model was called yet.
         """
         recipes = [self.recipe(case, "") for case in self.cases]
         heads = [compose(recipe, parts, Drive(seed=recipe.seed)).head for recipe in _distinct(recipes)]
         if (environment := recipes[0].environment) is not None:
             open_environment(environment, parts)
-        of_cases = [
+        cases = [
             [case.id, case.task.prompt, digest(dict(case.task.inputs)), digest(case.target)] for case in self.cases
         ]
-        found: dict[str, Json] = {
+        return {
             **{f"data {name}": sha for name, sha in self.files.items()},
             **{f"prompt {name}": sha for head in heads for name, sha in head.prompts.items()},
             **{f"model of the {role}": id for head in heads for role, id in head.models.items()},
             **{f"file {name}": sha for head in heads for name, sha in head.files.items()},
-            "the cases": digest(of_cases),
+            "the cases": digest(cases),
+            **{f"{SETTING}{name}": value for name, value in _settings(recipes[0]).items()},
         }
-        return {**found, **{f"{SETTING}{name}": value for name, value in _settings(recipes[0]).items()}}
 
 
 def _distinct(recipes: Sequence[Recipe]) -> Sequence[Recipe]:
-    """The recipes without repetitions; two that differ only in their environment count as one."""
+    """The recipes without duplicates. Two that differ only in their environment are duplicates."""
     return list({digest(replace(recipe, environment=None).to_json()): recipe for recipe in reversed(recipes)}.values())
 
 
 def _settings(recipe: Recipe) -> dict[str, Json]:
-    """The settings that all cases share; those of one case are checked when its episode resumes."""
+    """The settings that all cases share. Those of a single case are checked when its episode resumes."""
     return {
         name: value for name, value in recipe.to_json().items() if name not in ("evaluator", "environment", "bench")
     }
 
 
 def reader_of(text: str) -> str | None:
-    """The name of the benchmark that reads files with this ending; None where `text` names a benchmark itself."""
+    """The name of the benchmark that reads the file `text`, by its ending. None: `text` names a benchmark."""
     ending = Path(text).suffix
     return next((name for name in names("benchmarks") if ending in _endings(name)), None) if ending else None
 
 
 def _endings(name: str) -> Sequence[str]:
+    """The endings of the files of tasks that a benchmark reads."""
     try:
         return getattr(find("benchmarks", name), "endings", ())
-    except MulliganError:  # another package's broken benchmark is reported where it is named
+    except MulliganError:  # a broken benchmark of another package is reported when it is used
         return ()
 
 
@@ -278,14 +281,14 @@ def open_benchmark(text: str, settings: Mapping[str, Json], sandbox: Sandbox) ->
 
     Args:
         text: `name`, `name:argument`, or a file that one of the benchmarks reads (see `reader_of`).
-        settings: of the benchmark.
+        settings: the settings of the benchmark.
 
     Returns:
-        Its name, the benchmark, and the data file where `text` is one.
+        Its name, the benchmark, and the file if `text` is one.
 
     Raises:
         UnknownName: no benchmark has this name.
-        InvalidInput: the file does not exist, or a setting is wrong.
+        InvalidInput: the file does not exist, or a setting is not valid.
     """
     path = Path(text).expanduser()
     if (reader := reader_of(text)) is not None:
@@ -299,12 +302,12 @@ def open_benchmark(text: str, settings: Mapping[str, Json], sandbox: Sandbox) ->
         return build("evaluators", spec, {"sandbox": sandbox})
 
     ports = {"sandbox": sandbox, "judges": judges}
-    made = cast(Benchmark, build("benchmarks", spec.with_settings(**settings), ports))
-    return spec.name, made, data
+    benchmark = cast(Benchmark, build("benchmarks", spec.with_settings(**settings), ports))
+    return spec.name, benchmark, data
 
 
 def plain_name(text: str) -> str:
-    """The benchmark's name as its file has it: `humanevalplus` for `humaneval+`, `state_bench` for `state-bench`."""
+    """The benchmark's name in its file: `humanevalplus` for `humaneval+`, `state_bench` for `state-bench`."""
     text = re.sub(r"^(\w+)\+(?=:|$)", r"\1plus", text)
     return re.sub(r"^[\w-]+(?=:|$)", lambda name: name[0].replace("-", "_"), text)
 
@@ -325,9 +328,9 @@ def make_plan(choice: BenchOptions, config: Config, sandbox: Sandbox) -> BenchPl
 
 
 def chosen_method(name: str, benchmark: Benchmark, choice: BenchOptions) -> Chosen:
-    """The method and strategy of this choice.
+    """The method and strategy that these options choose.
 
-    Raises `UnknownName`, and `InvalidInput` where several trials are asked of a method that makes one attempt.
+    Raises `UnknownName`, and `InvalidInput` for several tries with a method that makes one attempt.
     """
     chosen = choose_method(name, benchmark, choice.method, choice.strategy)
     if chosen.method.trials == 1 and choice.tries not in (None, 1):
@@ -342,9 +345,9 @@ def chosen_method(name: str, benchmark: Benchmark, choice: BenchOptions) -> Chos
 
 
 def chosen_cases(cases: Sequence[Case], choice: BenchOptions) -> Sequence[Case]:
-    """The cases that the user chose, in the order of the run.
+    """The cases that the options choose, in the order of the run.
 
-    Raises `UnknownName` for an id that no case has, and `InvalidInput` where no case is left.
+    Raises `UnknownName` for an unknown id, and `InvalidInput` if there are no cases.
     """
     by_id = {case.id: case for case in cases}
     if choice.cases:
@@ -361,36 +364,39 @@ def chosen_cases(cases: Sequence[Case], choice: BenchOptions) -> Sequence[Case]:
 
 
 def in_phases(cases: Sequence[Case]) -> Sequence[Case]:
-    """The cases with their phases numbered from 1: one begins where the benchmark says another, or a case announces a
-    change."""
-    found, before = list[Case](), cases[0].phase if cases else 1
+    """The cases with their phases numbered from 1.
+
+    A phase begins with a case that has another phase than the one before, or that announces a change.
+    """
+    numbered, before = list[Case](), cases[0].phase if cases else 1
     number = 1
     for case in cases:
-        if case.phase != before or (found and "change" in case.task.inputs):
+        if case.phase != before or (numbered and "change" in case.task.inputs):
             number, before = number + 1, case.phase
-        found.append(case if case.phase == number else replace(case, phase=number))
-    return found
+        numbered.append(case if case.phase == number else replace(case, phase=number))
+    return numbered
 
 
 def family_of(case: Case) -> str:
-    """The family of like cases that it belongs to: its own where neither the benchmark nor its id names one."""
+    """The family of similar cases that a case belongs to; its id if neither the benchmark nor the id names a family."""
     return case.family or family_in(case.id)
 
 
 def task_of(case: Case) -> Task:
-    """Its task; the kind, where the task has none, is the family that it shares with others."""
+    """The task of a case. If the task has no kind, its kind is the family."""
     family = family_of(case)
     return case.task if case.task.kind or family == case.id else replace(case.task, kind=family[:MOST_KIND])
 
 
 def family_in(id: str) -> str:
-    """The family that the id of a case names before the first "/"."""
+    """The part of a case's id before the first "/"."""
     return id.partition("/")[0]
 
 
 def choice_json(choice: BenchOptions) -> dict[str, Any]:
     """The options as JSON, with absolute paths, so that a resume finds files from any folder."""
-    values = {it.name: getattr(choice, it.name) for it in options_in(BenchOptions) if not (it.same_as or it.into)}
+    names = [it.name for it in options_in(BenchOptions) if not (it.same_as or it.into)]
+    values = {name: getattr(choice, name) for name in names}
     models = {name: getattr(choice, name) for name in ("model", "reflect_model", "judge_model")}
     values["trials"] = values.pop("tries")
     return {
@@ -405,20 +411,20 @@ def choice_json(choice: BenchOptions) -> dict[str, Any]:
     }
 
 
-def no_stream(run: BenchRun) -> None:
-    """Raises `InvalidInput` for the record of a stream, which is no run itself."""
+def refuse_stream(run: BenchRun) -> None:
+    """Raises `InvalidInput` for the record of a stream, which is not a run."""
     if run.benchmark.startswith(STREAM):
         raise InvalidInput(f"{run.id} is a stream of several runs: mulligan bench stream --resume {run.id}")
 
 
 def choice_of(options: Mapping[str, Any]) -> BenchOptions:
-    """Read what `choice_json` wrote, in this version or an older one; options that a newer one added are left out."""
+    """Read what `choice_json` wrote, in this or an older version. Options of newer versions are ignored."""
     known = fields(BenchOptions)
     return BenchOptions(**{name: value for name, value in options_of_today(options).items() if name in known})
 
 
 def options_of_today(options: Mapping[str, Json]) -> dict[str, Json]:
-    """The options of a run under their names of today: before 0.2 the name of the method stood under "strategy"."""
+    """The options of a run under their current names. Before 0.2, "strategy" was the name of the method."""
     if "method" in options or "strategy" not in options:
         return dict(options)
     return {"method": options["strategy"], **options, "strategy": None}

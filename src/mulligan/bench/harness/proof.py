@@ -1,8 +1,8 @@
-"""Prove that the lessons of hooks help, or not: the same tasks of a project with its bank and without.
+"""Measures whether the lessons of hooks help: the same tasks of a project with its bank and without.
 
 Each run is a session of the user's coding agent in a fresh copy of the project. Its hooks are called in both arms and
-learn nothing; in one arm the bank is a copy of the project's, in the other it is empty. A command of the user judges.
-What has ended is a line in `runs.jsonl`, so that an interrupted proof goes on.
+learn nothing. In one arm the bank is a copy of the project's, in the other it is empty. A command of the user judges.
+Each ended run is a line in `runs.jsonl`, so that an interrupted proof can be resumed.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from mulligan.workspace.preflight import preflight
 Arm: TypeAlias = Literal["control", "treatment"]
 ARMS: tuple[Arm, Arm] = ("control", "treatment")
 """Without the bank, and with it."""
-TOP = ("bank", "mode", "task")
-TASK = ("name", "prompt", "check", "folder", "family", "setup")
+TOP_KEYS = ("bank", "mode", "task")
+TASK_KEYS = ("name", "prompt", "check", "folder", "family", "setup")
 PLAN, BANK, RUNS = "plan.json", "bank.db", "runs.jsonl"
 WORK, HOMES = "work", "homes"
-"""The copies of projects, and Mulligan's homes, of sessions that go on."""
-_STORE, _PREFIX = "mulligan.db", "prove-"
-_USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+"""The folders of the copies of projects, and of Mulligan's homes, while sessions run."""
+_STORE, _EPISODE_PREFIX = "mulligan.db", "prove-"
+_TOKEN_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class ProofTask:
     """A task of the file.
 
     Attributes:
-        check: the command that judges: status 0 is solved. It runs in the copy of the project.
-        folder: of the project.
-        family: the name of a group of like tasks; its own name where there is none.
-        setup: a command that brings a fresh copy into the state that the task begins with.
-        bank: the agent id of the lessons.
+        check: the command that judges: status 0 means solved. It runs in the copy of the project.
+        folder: the project's folder.
+        family: the group of similar tasks that it belongs to; its own name if it has none.
+        setup: a command that brings a fresh copy into the state in which the task begins.
+        bank: the agent id of the bank.
         where: `FILE:LINE`.
     """
 
@@ -80,7 +80,14 @@ class ProofTask:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run. agent: its command line. mode: how a project is copied. id: names the runs in a repository."""
+    """What is run.
+
+    Attributes:
+        agent: the command line of the coding agent.
+        seconds: the time limit of each run and each check.
+        mode: how a project is copied. "": as a worktree if it has a repository.
+        id: part of the names of copies.
+    """
 
     tasks: tuple[ProofTask, ...]
     agent: str
@@ -91,18 +98,18 @@ class Plan:
     id: str = ""
 
     def runs(self) -> Iterator[Run]:
-        """All runs in order: the two arms of a task one after the other, which first by a draw."""
-        drawn, n = random.Random(self.seed), 0
+        """All runs in order: for each task both arms, in random order."""
+        chance, n = random.Random(self.seed), 0
         for repeat in range(1, self.repeats + 1):
             for task in self.tasks:
-                for arm in drawn.sample(ARMS, 2):
+                for arm in chance.sample(ARMS, 2):
                     n += 1
                     yield Run(n, task, repeat, arm)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One session to be: a task in an arm."""
+    """A session of the plan: a task in an arm. n: its number in the order of all runs, from 1."""
 
     n: int
     task: ProofTask
@@ -116,18 +123,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Row:
-    """A session that has ended; the columns of the CSV. None: not known.
+    """A session that has ended; the columns of the CSV. None: unknown.
 
     Attributes:
-        n: its place in the order of all.
+        n: see `Run`.
         solved: whether the check passed afterwards.
         hooked: whether the agent called its hooks.
-        shown: lessons that it was shown.
-        calls, failed: tool calls, and those of them that failed with an error.
-        again: failed calls with an error that had come before in the session.
-        tokens: what the agent's output says that it took.
+        shown: the number of lessons that it was shown.
+        calls, failed: the number of tool calls, and of those that failed with an error.
+        again: the number of failed calls whose error had occurred before in the session.
+        tokens: the number of tokens according to the agent's output.
         halted: why the agent did not end well.
-        swallowed: errors that the hooks kept from the agent.
+        swallowed: the number of errors that the hooks hid from the agent.
     """
 
     n: int
@@ -153,7 +160,7 @@ class Row:
 def read_proof(file: Path) -> tuple[tuple[ProofTask, ...], Literal["", "worktree", "copy"]]:
     """The tasks of a file, and how their projects are copied. Raises `InvalidInput` with file and line."""
     top, tables = read_tables(file)
-    top.only(TOP)
+    top.only(TOP_KEYS)
     mode = top.text("mode") if "mode" in top.values else ""
     if mode not in ("", "worktree", "copy"):
         raise top.wrong("mode", f"'mode' must be worktree or copy, not {mode!r}.")
@@ -162,42 +169,42 @@ def read_proof(file: Path) -> tuple[tuple[ProofTask, ...], Literal["", "worktree
             f"{file} has no task: start one with [[task]], then name, prompt and check; or let "
             "`mulligan bench prove --draft FILE` write some from the lessons of this project."
         )
-    found = dict[str, ProofTask]()
+    tasks = dict[str, ProofTask]()
     banks = _Banks(top.text("bank") if "bank" in top.values else "")
     for table in tables:
         task = _task(table, banks)
-        if task.name in found:
-            raise table.wrong("name", f"The task {task.name!r} already exists: {found[task.name].where}.")
-        found[task.name] = task
-    return tuple(found.values()), mode
+        if task.name in tasks:
+            raise table.wrong("name", f"The task {task.name!r} already exists: {tasks[task.name].where}.")
+        tasks[task.name] = task
+    return tuple(tasks.values()), mode
 
 
 def _task(table: Table, banks: _Banks) -> ProofTask:
-    table.only(TASK)
+    table.only(TASK_KEYS)
     for key in ("name", "prompt", "check"):
         if key not in table.values:
             raise table.wrong(key, f"The task has no {key}.")
-    given = {key: table.text(key) for key in table.values}
-    folder = os.path.realpath(table.file.parent / os.path.expanduser(given.get("folder", ".")))
+    texts = {key: table.text(key) for key in table.values}
+    folder = os.path.realpath(table.file.parent / os.path.expanduser(texts.get("folder", ".")))
     if not os.path.isdir(folder):
         raise table.wrong("folder", f"The folder {folder} does not exist.")
     for key in ("check", "setup"):
-        if key in given:
-            _startable(table, key, given[key])
+        if key in texts:
+            _check_command(table, key, texts[key])
     return ProofTask(
-        given["name"],
-        given["prompt"],
-        given["check"],
-        folder,
-        given.get("family", given["name"]),
-        given.get("setup", ""),
-        banks.of(folder),
-        table.where(),
+        name=texts["name"],
+        prompt=texts["prompt"],
+        check=texts["check"],
+        folder=folder,
+        family=texts.get("family", texts["name"]),
+        setup=texts.get("setup", ""),
+        bank=banks.of(folder),
+        where=table.where(),
     )
 
 
-def _startable(table: Table, key: str, line: str) -> None:
-    """Raises `InvalidInput` for a command line that cannot be started. A path may be that of a file of the project."""
+def _check_command(table: Table, key: str, line: str) -> None:
+    """Raises `InvalidInput` for a command line that cannot be started. A path is not checked: see the project."""
     try:
         program = (*split_line(line), "")[0]
     except ValueError as error:
@@ -207,19 +214,20 @@ def _startable(table: Table, key: str, line: str) -> None:
 
 
 class _Banks:
-    """The banks of projects. named: the one that a file of tasks names for all."""
+    """The banks of projects. common: the bank that a file of tasks names for all of them; "": none."""
 
-    def __init__(self, named: str) -> None:
-        self._named = named
-        self._found = dict[str, str]()
+    def __init__(self, common: str) -> None:
+        self._common = common
+        self._by_folder = dict[str, str]()
 
     def of(self, folder: str) -> str:
-        if self._named:
-            return self._named
-        if folder not in self._found:
+        """The agent id of the bank of the project in this folder."""
+        if self._common:
+            return self._common
+        if folder not in self._by_folder:
             with Journal() as journal:
-                self._found[folder] = journal.bank_of(project_id(folder))
-        return self._found[folder]
+                self._by_folder[folder] = journal.bank_of(project_id(folder))
+        return self._by_folder[folder]
 
 
 def check_banks(tasks: Sequence[ProofTask]) -> None:
@@ -236,7 +244,7 @@ def check_banks(tasks: Sequence[ProofTask]) -> None:
 # --- running ---------------------------------------------------------------------------------------------------------
 
 OnRow: TypeAlias = Callable[[Run, Row | None], None]
-"""Called before each run, and after it with what came of it."""
+"""Called before each run with None, and after it with its row."""
 
 
 class Proof:
@@ -250,45 +258,46 @@ class Proof:
 
     @classmethod
     def open(cls, into: Path, sandbox: Sandbox) -> Proof:
-        """One that was begun. Raises `InvalidInput` for a folder that holds none."""
+        """Opens a proof that was begun. Raises `InvalidInput` if the folder has none."""
         try:
-            given: dict[str, Any] = json.loads((into / PLAN).read_text(encoding="utf-8"))
+            plan: dict[str, Any] = json.loads((into / PLAN).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise InvalidInput(f"{into} contains no comparison: {PLAN} is missing.") from None
-        given["tasks"] = tuple(ProofTask(**task) for task in given["tasks"])
-        return cls(Plan(**given), into, sandbox)
+        plan["tasks"] = tuple(ProofTask(**task) for task in plan["tasks"])
+        return cls(Plan(**plan), into, sandbox)
 
     @classmethod
     async def begin(
-        cls, plan: Plan, into: Path, sandbox: Sandbox, seen: Callable[[ProofTask], None] = lambda _: None
+        cls, plan: Plan, into: Path, sandbox: Sandbox, on_task: Callable[[ProofTask], None] = lambda _: None
     ) -> Proof:
-        """A new one. Copies the bank, tries each check in a fresh copy of its project, then writes the plan.
+        """Begins a proof: copies the bank, tries each check in a fresh copy of its project, and writes the plan.
 
-        Calls no agent. Raises `InvalidInput` for what could not be run or would prove nothing, such as a check that
-        passes already. seen: gets each task before its check is tried.
+        No agent is called. Raises `InvalidInput` for tasks that cannot run or would prove nothing, such as one whose
+        check already passes. on_task: called with each task before its check is tried.
         """
         proof = cls(replace(plan, id=secrets.token_hex(4)), into, sandbox)
         if plan.repeats < 1 or plan.seconds <= 0:
             raise InvalidInput("repeats and seconds must be above 0.")
         check_banks(plan.tasks)
-        if inside := next((task for task in plan.tasks if into.is_relative_to(_top(task.folder))), None):
+        if inside := next((task for task in plan.tasks if into.is_relative_to(_repository(task.folder))), None):
             raise InvalidInput(f"{into} is in the project of the task {inside.name!r}: choose another folder.")
         if (into / PLAN).exists():
             raise InvalidInput(
                 f"{into} already contains a comparison. To continue it: mulligan bench prove --resume {into}"
             )
         try:
-            _freeze(store_file(), into)
+            _copy_bank(into)
             for task in plan.tasks:
-                seen(task)
+                on_task(task)
                 await proof._try_check(task)
         except BaseException:
-            _take_back(into)
+            _remove_beginnings(into)
             raise
         (into / PLAN).write_text(json.dumps(asdict(proof.plan), indent=1), encoding="utf-8")
         return proof
 
     async def _try_check(self, task: ProofTask) -> None:
+        """Raises `InvalidInput` if the setup fails, or the check cannot run or already passes."""
         workspace, episode = self._workspace(task), self._episode(task, 0)
         try:
             await self._set_up(await workspace.open(episode), task)
@@ -299,14 +308,14 @@ class Proof:
             await _remove(workspace, episode)
 
     def rows(self) -> list[Row]:
-        """What has ended, in order."""
+        """The rows of the runs that have ended, in order."""
         file = self.into / RUNS
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
-        whole = (line for line in lines if line.endswith("}\n"))  # a killed process may have left half a line
-        return sorted((Row(**json.loads(line)) for line in whole), key=lambda row: row.n)
+        complete = (line for line in lines if line.endswith("}\n"))  # a killed process may have left half a line
+        return sorted((Row(**json.loads(line)) for line in complete), key=lambda row: row.n)
 
     async def run(self, on_row: OnRow = lambda _, __: None) -> None:
-        """Runs what has not ended yet. Raises `MulliganError`; what has ended stays."""
+        """Runs what has not ended yet. Raises `MulliganError`; ended runs are kept."""
         before = self.rows()
         ended, hooked = {row.n for row in before}, any(row.hooked for row in before)
         for run in self.plan.runs():
@@ -323,14 +332,15 @@ class Proof:
             on_row(run, row)
 
     async def _run(self, run: Run) -> Row:
+        """Runs a session, and stores its row."""
         workspace, episode = self._workspace(run.task), self._episode(run.task, run.n)
         home = self.into / HOMES / str(run.n)
-        shutil.rmtree(home, ignore_errors=True)  # of a process that was killed
+        shutil.rmtree(home, ignore_errors=True)  # a killed process may have left it
         await workspace.discard(episode.id)
         try:
             place = await workspace.open(episode)
             await self._set_up(place, run.task)
-            self._furnish(home, place, run)
+            self._make_home(home, place, run)
             environment = {
                 "MULLIGAN_HOME": str(home),
                 "MULLIGAN_STORE": str(home / _STORE),
@@ -350,28 +360,28 @@ class Proof:
             self._output(run).parent.mkdir(exist_ok=True)
             self._output(run).write_text(mask(f"{ran.stdout}\n{ran.stderr}"), encoding="utf-8", errors="replace")
             row = Row(
-                run.n,
-                run.task.name,
-                run.task.family,
-                run.repeat,
-                run.arm,
+                n=run.n,
+                task=run.task.name,
+                family=run.task.family,
+                repeat=run.repeat,
+                arm=run.arm,
                 solved=judged.passed is True,
                 seconds=round(ran.seconds, 1),
                 tokens=_tokens(ran.stdout),
                 halted=halted(ran, self.plan.seconds) or "",
                 **_measured(home),
             )
-            if row.hooked or self.rows():  # `run` refuses a first one that is not
+            if row.hooked or self.rows():  # `run` refuses a first run without hooks
                 with (self.into / RUNS).open("a", encoding="utf-8") as file:
-                    file.write(f"\n{json.dumps(asdict(row))}\n")  # not behind half a line
+                    file.write(f"\n{json.dumps(asdict(row))}\n")  # never after half a line
             await check_tree(place, f"the run {run.name}")
             return row
         finally:
             await _remove(workspace, episode)
             shutil.rmtree(home, ignore_errors=True)
 
-    def _furnish(self, home: Path, place: Checkout, run: Run) -> None:
-        """Mulligan's home for one session: in the arm with the bank a copy of it, else nothing but the address."""
+    def _make_home(self, home: Path, place: Checkout, run: Run) -> None:
+        """Makes Mulligan's home for a session, with a copy of the bank in the arm that has it."""
         home.mkdir(parents=True, mode=0o700)
         with Journal(str(home / FILE)) as journal:
             journal.bind(project_id(place.folder), run.task.bank)
@@ -389,7 +399,7 @@ class Proof:
         return GitWorkspace(folder=task.folder, mode=mode, data=str(self.into / WORK))
 
     def _episode(self, task: ProofTask, n: int) -> Episode:
-        return Episode(f"{_PREFIX}{self.plan.id}-{n}", Task(task.prompt))
+        return Episode(f"{_EPISODE_PREFIX}{self.plan.id}-{n}", Task(task.prompt))
 
     def _judge(self, task: ProofTask) -> Command:
         return Command(task.check, sandbox=self._sandbox, expects="workspace", seconds=self.plan.seconds)
@@ -399,22 +409,24 @@ class Proof:
 
 
 def clear_killed(folders: Iterable[Path]) -> int:
-    """Removes what killed processes left in the folders of proofs: copies of projects, with their worktrees in git, and
-    the homes of their sessions. From how many sessions."""
+    """Removes what killed processes left in the folders of proofs: copies of projects with their worktrees in git, and
+    the homes of their sessions. Returns the number of sessions."""
     cleared = 0
     for into in folders:
         for left in leftovers([str(into / WORK)], ()).values():
-            if left.folder is None or not left.episode.startswith(_PREFIX) or not left.remove():  # it may go on
+            if left.folder is None or not left.episode.startswith(_EPISODE_PREFIX):
+                continue
+            if not left.remove():  # another process still uses it
                 continue
             shutil.rmtree(into / HOMES / left.episode.rpartition("-")[2], ignore_errors=True)
             cleared += 1
-            if not (into / PLAN).exists():  # so nobody can go on with it
-                _take_back(into)
+            if not (into / PLAN).exists():  # so it cannot be resumed
+                _remove_beginnings(into)
     return cleared
 
 
-def _take_back(into: Path) -> None:
-    """Removes the copy of the bank of a proof that has not begun, and folders that are empty then."""
+def _remove_beginnings(into: Path) -> None:
+    """Removes what a proof without a plan has left: the copy of the bank, and empty folders."""
     (into / BANK).unlink(missing_ok=True)
     for folder in (into / WORK, into):
         with suppress(OSError):
@@ -426,46 +438,45 @@ async def _remove(workspace: GitWorkspace, episode: Episode) -> None:
     await workspace.discard(episode.id)
 
 
-def _top(folder: str) -> Path:
-    """The top of the repository that a folder is in, else the folder."""
-    return next((one for one in (Path(folder), *Path(folder).parents) if (one / ".git").exists()), Path(folder))
+def _repository(folder: str) -> Path:
+    """The root of the repository that a folder is in; the folder itself if it is in none."""
+    parents = (Path(folder), *Path(folder).parents)
+    return next((parent for parent in parents if (parent / ".git").exists()), Path(folder))
 
 
-def _freeze(store: str, into: Path) -> None:
-    """Copies the bank into the folder, as one file that stands alone. Raises `StoreError`."""
+def _copy_bank(into: Path) -> None:
+    """Copies the bank into the folder, as a single file. Raises `StoreError`."""
     into.mkdir(parents=True, exist_ok=True, mode=0o700)
-    copy_file(store, into / BANK)
+    copy_file(store_file(), into / BANK)
 
 
-# --- what a session says of itself -----------------------------------------------------------------------------------
+# --- what hooks and transcripts say of a session ---------------------------------------------------------------------
 
 
 def _measured(home: Path) -> dict[str, Any]:
-    """What the hooks noted in this home, and the transcripts that they named."""
+    """Fields of `Row`, from the journal of hooks in this home and the transcripts that it names."""
     with Journal(str(home / FILE)) as journal:
         sessions = journal.sessions()
-        shown = sum(one.way == "shown" for one in journal.shown())
+        shown = sum(showing.way == "shown" for showing in journal.shown())
         swallowed = len(journal.errors())
     calls = _calls(sessions)
-    failed = None if calls is None else [digest(lines) for name, call in calls if (lines := signature_of(call, name))]
-    return {
-        "hooked": bool(sessions),
-        "shown": shown,
-        "calls": None if calls is None else len(calls),
-        "failed": None if failed is None else len(failed),
-        "again": None if failed is None else len(failed) - len(set(failed)),
-        "swallowed": swallowed,
-    }
+    counts: dict[str, int | None] = {"calls": None, "failed": None, "again": None}
+    if calls is not None:
+        failed = [digest(lines) for agent_name, call in calls if (lines := signature_of(call, agent_name))]
+        counts = {"calls": len(calls), "failed": len(failed), "again": len(failed) - len(set(failed))}
+    return {"hooked": bool(sessions), "shown": shown, "swallowed": swallowed, **counts}
 
 
 def _calls(sessions: Sequence[Session]) -> list[tuple[str, Turn]] | None:
-    """The tool calls of these sessions, each with its agent; None where no transcript can be read."""
-    read = [(one.agent, events) for one in sessions if (events := transcript_of(one)) is not None]
-    return [(name, event) for name, events in read for event in events if event.is_call] if read else None
+    """The tool calls of these sessions, each with the name of its agent. None: no transcript can be read."""
+    transcripts = [(session.agent, turns) for session in sessions if (turns := transcript_of(session)) is not None]
+    if not transcripts:
+        return None
+    return [(agent_name, turn) for agent_name, turns in transcripts for turn in turns if turn.is_call]
 
 
 def transcript_of(session: Session) -> list[Turn] | None:
-    """What happened in a session; None if its transcript is gone or cannot be read."""
+    """The turns of a session. None: its transcript is gone or cannot be read."""
     if not agent(session.agent).readable or not session.transcript:
         return None
     try:
@@ -475,14 +486,14 @@ def transcript_of(session: Session) -> list[Turn] | None:
 
 
 def _tokens(output: str) -> int | None:
-    """The tokens in the last line of an agent's output that is JSON with its `usage`; None where there is none."""
+    """The tokens in the last line of an agent's output that is JSON with `usage`. None: there is no such line."""
     for line in reversed(output.splitlines()):
         try:
-            said: Any = json.loads(line)
+            message: Any = json.loads(line)
         except ValueError:
             continue
-        usage = cast(Mapping[str, Any], said).get("usage") if isinstance(said, dict) else None
+        usage = cast(Mapping[str, Any], message).get("usage") if isinstance(message, dict) else None
         if isinstance(usage, dict):
             counts = cast(Mapping[str, Any], usage)
-            return sum(count for name in _USAGE if isinstance(count := counts.get(name), int))
+            return sum(count for name in _TOKEN_COUNTS if isinstance(count := counts.get(name), int))
     return None

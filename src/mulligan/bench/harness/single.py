@@ -1,4 +1,4 @@
-"""A benchmark whose cases another program runs one at a time, such as Inspect: cases by id, an episode, its score."""
+"""A benchmark whose cases another program runs one at a time, such as Inspect."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Bench:
     """A benchmark that another program runs, such as Inspect.
 
     Attributes:
-        asked: what the user chose.
-        plan: made from it.
-        cases: by id.
-        busy: an episode is running.
+        asked: the options that the user chose.
+        plan: the plan that was made from them.
+        cases: the cases by id.
+        busy: whether an episode is running.
     """
 
     asked: BenchOptions
@@ -52,8 +52,8 @@ class Bench:
         """Run one episode, which Mulligan's store records.
 
         Args:
-            case: its id.
-            changes: fields of `BenchOptions` to replace, such as strategy and trials.
+            case: the id of the case.
+            changes: fields of `BenchOptions` to replace, such as strategy and tries.
             reflects: the model that reflects; None: `model`.
             epoch: the number of the sample's repetition, from 1.
 
@@ -65,8 +65,8 @@ class Bench:
         choice = self.asked.changed(model=models.name(model), **changes)
         if reflects is not None:
             choice = choice.changed(reflect_model=models.name(reflects))
-        plan = self._with(choice)
-        async with self._alone(choice.memory == "online"), open_store(config.store) as store:
+        plan = self._changed_plan(choice)
+        async with self._running(choice.memory == "online"), open_store(config.store) as store:
             run = f"i{secrets.token_hex(4)}"
             recipe = plan.recipe(self.cases[case], run)
             async with Session(config, models).parts(recipe) as parts:
@@ -74,10 +74,10 @@ class Bench:
                 return await runner.begin(f"{run}.1", run, self.cases[case].task, restart_seed(recipe.seed, epoch))
 
     async def score(self, case: str, episode: str | None, output: str) -> Score:
-        """The score by the hidden target. episode: its id; None: another solver wrote `output`, which is scored."""
-        found = self.cases[case]
+        """The score by the hidden target. episode: its id. None: another solver wrote `output`, which is scored."""
+        target = self.cases[case]
         if episode is None:
-            judged = Episode("inspect", found.task, trials=(Trial(1, Attempt(output)),))
+            judged = Episode("inspect", target.task, trials=(Trial(1, Attempt(output)),))
         else:
             async with open_store(self.plan.config.store) as store:
                 judged = await store.load(episode)
@@ -85,12 +85,14 @@ class Bench:
             if handed is None:
                 return Score(None, "no attempt was made")
             judged = replace(judged, trials=judged.trials[: handed.number])
-        return await self.plan.benchmark.score(found, judged)
+        return await self.plan.benchmark.score(target, judged)
 
     def handed_in(self, episode: Episode) -> Trial | None:
+        """The trial whose attempt is scored. None: the episode has none."""
         return handed_in(episode.trials, self.plan.method.hand_in) if episode.trials else None
 
-    def _with(self, choice: BenchOptions) -> BenchPlan:
+    def _changed_plan(self, choice: BenchOptions) -> BenchPlan:
+        """The plan with other options."""
         chosen = chosen_method(self.plan.name, self.plan.benchmark, choice)
         if chosen.notice and chosen.notice != self.plan.notice:
             log.warning(chosen.notice)
@@ -98,7 +100,8 @@ class Bench:
         return replace(self.plan, choice=choice, method=chosen.method)
 
     @asynccontextmanager
-    async def _alone(self, learns: bool) -> AsyncGenerator[None]:
+    async def _running(self, learns: bool) -> AsyncGenerator[None]:
+        """Raises `InvalidInput` if the bank learns and another episode is running."""
         if learns and self.busy:
             raise InvalidInput(
                 "With an online bank, each sample learns from those before it, so samples run in order, one at a "
@@ -111,19 +114,20 @@ class Bench:
             self.busy = False
 
 
-_known: dict[str, Bench] = {}
+_opened: dict[str, Bench] = {}
+"""The benchmarks of this process, by their options as JSON."""
 
 
 def open_bench(options: Mapping[str, Json]) -> Bench:
     """The benchmark with these options, read once in each process. Raises `InvalidInput`, `UnknownName`."""
     key = json.dumps(options, sort_keys=True)
-    if key not in _known:
+    if key not in _opened:
         config, choice = load(), choice_of(options)
         plan = make_plan(choice, config, Session(config, Models(config)).sandbox(choice.sandbox))
         if plan.notice:
             log.warning(plan.notice)
-        _known[key] = Bench(choice, plan, {case.id: case for case in plan.cases})
-    return _known[key]
+        _opened[key] = Bench(choice, plan, {case.id: case for case in plan.cases})
+    return _opened[key]
 
 
 def options_of(benchmark: str, given: Mapping[str, Any]) -> dict[str, Json]:
@@ -132,6 +136,6 @@ def options_of(benchmark: str, given: Mapping[str, Any]) -> dict[str, Json]:
     if unknown:
         raise InvalidInput(f"A benchmark takes no option {unknown[0]!r}.")
     cases: Any = given.get("cases", ())
-    listed: list[str] = cases.split(",") if isinstance(cases, str) else list(cases)
-    options: dict[str, Any] = {**given, "cases": listed}
+    ids: list[str] = cases.split(",") if isinstance(cases, str) else list(cases)
+    options: dict[str, Any] = {**given, "cases": ids}
     return json.loads(json.dumps(choice_json(BenchOptions(benchmark, **options))))

@@ -1,7 +1,7 @@
 """Streams: the same cases for several arms, in several orders. Each arm has a bank that grows from case to case.
 
-An arm is a file with settings of [memory]. Each arm in each order is a benchmark run of its own (a leg), with a bank of
-its own; all legs have the same cases and seeds, and an equal request to a model is answered once.
+An arm is a memory, or a file with settings of [memory]. Each arm in each order is a separate benchmark run (a leg) with
+a separate bank. All legs have the same cases and seeds, and identical requests to a model are answered only once.
 """
 
 from __future__ import annotations
@@ -38,18 +38,26 @@ from mulligan.core.scaling import scale_of
 from mulligan.recording.leases import leased
 
 ARMS = Path(__file__).parent.parent / "arms"
+"""The folder of the shipped arms."""
 NONE = "none"
-"""The arm without memory, against which gain is measured."""
+"""The name of the arm without memory, with which the others are compared."""
 CONTROLS = ("unrelated", "stale")
 FOLDER = "mulligan-memory-"
-"""The prefix of the names of the temporary folders in which memories keep their files."""
+"""The prefix of the temporary folders in which memories keep their files."""
 
 
 @dataclass(frozen=True)
 class Arm:
-    """memory: settings of [memory], in place of those of mulligan.toml, or of the plug-in; None: no memory. control:
-    "unrelated": the bank was filled from other tasks and only recalls; "stale": it learns nothing more after the first
-    phase. scale: how many trajectories of each task there are; None: one. plugin: the memory itself; "": the bank."""
+    """What a stream compares: a bank with these settings, a memory, or neither.
+
+    Attributes:
+        memory: settings of the memory if there is a plug-in, else of [memory], instead of those in mulligan.toml.
+            None: no memory.
+        control: "unrelated": the bank is filled from other tasks and then only recalls. "stale": it stops learning
+            after the first phase. "": neither.
+        scale: the number of trajectories of each task. None: one.
+        plugin: the name of the memory. "": Mulligan's bank.
+    """
 
     name: str
     memory: Mapping[str, Json] | None = None
@@ -58,13 +66,13 @@ class Arm:
     plugin: str = ""
 
     def make(self, folder: str) -> TextMemory:
-        """The memory of its plug-in, which has learned nothing. folder: an empty one, for what it keeps in files.
+        """A new memory of the plug-in. folder: an empty folder for its files.
 
         Raises `InvalidInput`, `UnknownName`.
         """
         spec = Spec(self.plugin, self.memory or {})
-        keeps = "folder" in settings_of(find("memories", self.plugin))
-        memory = build("memories", spec.with_settings(folder=folder) if keeps else spec, {})
+        has_files = "folder" in settings_of(find("memories", self.plugin))
+        memory = build("memories", spec.with_settings(folder=folder) if has_files else spec, {})
         if not hasattr(memory, "learn"):
             raise InvalidInput(f"The memory {self.plugin!r} has no method learn(episode).")
         return memory
@@ -72,7 +80,13 @@ class Arm:
 
 @dataclass(frozen=True)
 class StreamChoice:
-    """base: of all legs. unrelated: the benchmark or file of tasks that fills the banks of that control."""
+    """The options of a stream.
+
+    Attributes:
+        base: the options of all legs.
+        orders: the number of orders of the cases.
+        unrelated: the benchmark or file of tasks that fills the banks of that control.
+    """
 
     base: BenchOptions
     arms: tuple[Arm, ...]
@@ -101,7 +115,7 @@ class StreamChoice:
 
 @dataclass(frozen=True)
 class Leg:
-    """One arm in one order: a benchmark run with this id."""
+    """One arm in one order. run: the id of its benchmark run."""
 
     arm: Arm
     order: int
@@ -113,12 +127,12 @@ class Leg:
 
 
 OnLeg: TypeAlias = Callable[[Leg, int, int, Finished | None], None]
-"""Called before each leg, and after it with its results; with its number and how many there are."""
+"""Called with each leg, its number, and the number of legs: before it with None, after it with its results."""
 
 
 @dataclass(frozen=True)
 class StreamHooks:
-    """Observers of a stream. on_begin: sees its record. run: those of each leg."""
+    """Observers of a stream. on_begin: gets its record. run: the observers of each leg."""
 
     on_begin: Callable[[BenchRun], None] | None = None
     on_leg: OnLeg | None = None
@@ -129,14 +143,18 @@ class StreamHooks:
 
 
 def shipped_arms() -> list[str]:
+    """The names of all arms that need no file of the user."""
     return sorted([*(file.stem for file in ARMS.glob("*.toml")), *names("memories")])
 
 
-def read_arm(text: str, config: Config) -> Arm:
-    """The arm of this name, in this file, or of this memory. Raises `UnknownName`, `InvalidInput` with the file."""
+def read_arm(text: str, config: Config, kind: str = "arm") -> Arm:
+    """The arm with this name, in this file, or with this memory.
+
+    kind: what errors call it. Raises `UnknownName`, and `InvalidInput` that names the file.
+    """
     file = Path(text).expanduser() if text.endswith(".toml") else ARMS / f"{text}.toml"
     if not text.endswith(".toml") and not file.is_file():
-        return _arm_of_plugin(text)
+        return _arm_of_plugin(text, kind)
     try:
         table = tomllib.loads(read_file(str(file), "arm"))
     except tomllib.TOMLDecodeError as error:
@@ -146,7 +164,7 @@ def read_arm(text: str, config: Config) -> Arm:
             raise InvalidInput(f"{file}: {UnknownName('key of an arm', key, ('summary', 'scale', 'memory'))}")
     memory = table.get("memory")
     if isinstance(memory, str):
-        return replace(_arm_of_plugin(memory, file.parent), name=file.stem)
+        return replace(_arm_of_plugin(memory, "memory", file.parent), name=file.stem)
     if memory is not None:
         if not isinstance(memory, dict):
             raise InvalidInput(f"{file}: memory must be a table of settings, not {memory!r}.")
@@ -162,13 +180,14 @@ def read_arm(text: str, config: Config) -> Arm:
     return Arm(file.stem, memory, scale=scale)
 
 
-def _arm_of_plugin(text: str, folder: Path | None = None) -> Arm:
-    """The arm of a memory: a shipped one, `./mine.py` in a folder (the working folder), `package.module:Class`.
+def _arm_of_plugin(text: str, kind: str, folder: Path | None = None) -> Arm:
+    """The arm of a memory: a shipped one, `./mine.py` relative to a folder, or `package.module:Class`.
 
-    Raises `UnknownName`, `InvalidInput` also for a memory that cannot be made, before a model is called.
+    folder: None: the working folder. Raises `UnknownName`, and `InvalidInput` for a memory that cannot be made.
     """
     if not is_own(text) and text.partition(":")[0] not in names("memories"):
-        raise UnknownName("arm", text, shipped_arms(), "One of your own: ./mine.toml, or a memory: ./mine.py.")
+        hint = "Or name your own memory (./mine.py, package.module:Class) or a file of settings (./mine.toml)."
+        raise UnknownName(kind, text, shipped_arms(), hint)
     spec = spec_of("memories", text, folder)
     arm = Arm(short_name(spec.name), spec.settings, plugin=spec.name)
     with TemporaryDirectory(prefix=FOLDER) as files:
@@ -177,7 +196,7 @@ def _arm_of_plugin(text: str, folder: Path | None = None) -> Arm:
 
 
 def with_controls(arms: Sequence[Arm], controls: Sequence[str]) -> tuple[Arm, ...]:
-    """The arms, and for each one with memory one more for each control."""
+    """The arms, and for each arm with memory another one for each control."""
     for control in controls:
         if control not in CONTROLS:
             raise UnknownName("control", control, CONTROLS)
@@ -191,27 +210,29 @@ def with_controls(arms: Sequence[Arm], controls: Sequence[str]) -> tuple[Arm, ..
 
 
 def in_order(cases: Sequence[Case], seed: int, order: int) -> list[Case]:
-    """The cases in the order of this number; 1 is the given one. Cases are mixed within their phase alone, and one that
-    announces a change stays the first of its phase."""
+    """The cases in the order with this number. Order 1 is the original.
+
+    Cases are shuffled only within their phase, and a case that announces a change stays the first of its phase.
+    """
     if order == 1:
         return list(cases)
-    found, chance = list[Case](), random.Random(f"{seed} order {order}")
+    ordered, chance = list[Case](), random.Random(f"{seed} order {order}")
     for _, phase in groupby(cases, key=lambda case: case.phase):
-        mixed = list(phase)
-        announced = [mixed.pop(0)] if "change" in mixed[0].task.inputs else []
-        chance.shuffle(mixed)
-        found += [*announced, *mixed]
-    return found
+        shuffled = list(phase)
+        announcement = [shuffled.pop(0)] if "change" in shuffled[0].task.inputs else []
+        chance.shuffle(shuffled)
+        ordered += [*announcement, *shuffled]
+    return ordered
 
 
 def legs_of(stream: str, choice: StreamChoice) -> list[Leg]:
-    """The legs as they are run: order by order, the arms of each in an order drawn from the seed."""
-    found = list[Leg]()
+    """The legs in the order in which they run. Within each order of cases, the arms are shuffled by the seed."""
+    legs = list[Leg]()
     for order in range(1, choice.orders + 1):
         arms = list(choice.arms)
         random.Random(f"{choice.base.seed} arms {order}").shuffle(arms)
-        found += [Leg(arm, order, f"{stream}-{arm.name}-{order}") for arm in arms]
-    return found
+        legs += [Leg(arm, order, f"{stream}-{arm.name}-{order}") for arm in arms]
+    return legs
 
 
 # --- running --------------------------------------------------------------------------------------------------------
@@ -229,29 +250,31 @@ async def run_stream(
     hooks: StreamHooks = StreamHooks(),
     **options: Any,
 ) -> BenchRun:
-    """Run the cases of a benchmark as a stream, and return its record; `bench.report.stream` reads what came of it.
+    """Run the cases of a benchmark as a stream. `read_stream` in bench.report.stream returns its figures.
 
     Args:
         benchmark: a name, `name:argument`, or a file of tasks.
-        arms: names of shipped arms, or files.
-        orders: permutations of the cases, the given one included.
-        controls: "unrelated", "stale": a further arm for each arm with memory.
+        arms: names of shipped arms or memories, or files.
+        orders: the number of orders of the cases, the original included.
+        controls: "unrelated", "stale": each adds an arm for each arm with memory.
         unrelated: the benchmark or file of tasks that fills the banks of that control.
-        options: the fields of `BenchOptions` that no arm sets, such as method, trials, limit and seed.
+        options: the fields of `BenchOptions` that no arm sets, such as method, tries, limit and seed.
+
+    Returns:
+        The record of the stream.
 
     Raises:
         InvalidInput: an option cannot be used; no model was called yet.
     """
     config = load()
     models = Models(config)
-    given = [arm if isinstance(arm, Arm) else read_arm(arm, config) for arm in arms]
+    all_arms = [arm if isinstance(arm, Arm) else read_arm(arm, config) for arm in arms]
     base = BenchOptions(benchmark, model=models.name(model), **options, reuse=True)
-    choice = StreamChoice(base, with_controls(given, controls), orders, unrelated)
-    work = _Stream(config, models, choice, hooks)
-    async with opened_store(store, config) as at:
-        run = work.record()
-        await at.benches.begin(run)
-        return await work.through(at, run)
+    stream = _Stream(config, models, StreamChoice(base, with_controls(all_arms, controls), orders, unrelated), hooks)
+    async with opened_store(store, config) as shared_store:
+        record = stream.record()
+        await shared_store.benches.begin(record)
+        return await stream.run_legs(shared_store, record)
 
 
 async def resume_stream(
@@ -261,26 +284,30 @@ async def resume_stream(
     store: Store | None = None,
     hooks: StreamHooks = StreamHooks(),
 ) -> BenchRun:
-    """Resume a stream that was interrupted. What has ended stays; cases that ended with an error run again.
+    """Resume a stream that was interrupted. Finished cases are kept; cases that ended with an error run again.
 
     Args:
-        id: of the stream.
-        model: again, where it was given as an object.
+        id: the id of the stream.
+        model: pass it again if the stream was started with an object.
+
+    Raises:
+        NotFound: no run has this id.
+        InvalidInput: the run is not a stream.
+        JournalDiverged: the cases have changed.
     """
     config = load()
     models = Models(config)
     models.name(model)
-    async with opened_store(store, config) as at:
-        run = await stream_record(at, id)
-        choice = StreamChoice.of(run.options)
-        work = _Stream(config, models, choice, hooks)
-        if work.record().rests_on != run.rests_on:
-            raise JournalDiverged(["the cases"], of=f"the stream {run.id}", otherwise="begin a new one")
-        return await work.through(at, run)
+    async with opened_store(store, config) as shared_store:
+        record = await stream_record(shared_store, id)
+        stream = _Stream(config, models, StreamChoice.of(record.options), hooks)
+        if stream.record().rests_on != record.rests_on:
+            raise JournalDiverged(["the cases"], of=f"the stream {record.id}", otherwise="begin a new one")
+        return await stream.run_legs(shared_store, record)
 
 
 async def stream_record(store: Store, id: str) -> BenchRun:
-    """The record of a stream. Raises `NotFound`, `InvalidInput` for another run."""
+    """The record of a stream. Raises `NotFound`, and `InvalidInput` for a run that is not a stream."""
     run = await store.benches.run(id)
     if not run.benchmark.startswith(STREAM):
         raise InvalidInput(f"{run.id} is not a stream but a single run: mulligan bench run --resume {run.id}")
@@ -289,13 +316,15 @@ async def stream_record(store: Store, id: str) -> BenchRun:
 
 @dataclass
 class _Stream:
+    """A stream that is run in this process."""
+
     config: Config
     models: Models
     choice: StreamChoice
     hooks: StreamHooks
 
     def record(self) -> BenchRun:
-        """A new record of the stream. Raises `InvalidInput` for what cannot work."""
+        """A new record of the stream. Raises `InvalidInput` if its options cannot work."""
         sandbox = Session(self.config, self.models).sandbox(self.choice.base.sandbox)
         plan = make_plan(self.choice.base, self.config, sandbox)
         self.cases = plan.cases
@@ -307,7 +336,7 @@ class _Stream:
         if "unrelated" in controls:
             if self.choice.unrelated is None:
                 raise InvalidInput("The control 'unrelated' needs other tasks to learn from: name them.")
-            make_plan(self._filling(self.choice.arms[0], ""), self.config, sandbox)
+            make_plan(self._filling_options(self.choice.arms[0], ""), self.config, sandbox)
         rests_on: dict[str, Json] = {"the cases": digest([[case.id, case.task.prompt] for case in self.cases])}
         labels = tuple(leg.label for leg in legs_of(id, self.choice))
         benchmark = f"{STREAM}{self.choice.base.benchmark}"
@@ -315,49 +344,55 @@ class _Stream:
 
     @property
     def first_phase(self) -> int:
-        """How many cases come before the first change."""
+        """The number of cases before the first change."""
         return sum(case.phase == self.cases[0].phase for case in self.cases)
 
-    async def through(self, store: Store, run: BenchRun) -> BenchRun:
+    async def run_legs(self, store: Store, record: BenchRun) -> BenchRun:
+        """Runs the legs that have not ended. Returns the record."""
         if self.hooks.on_begin:
-            self.hooks.on_begin(run)
-        legs = legs_of(run.id, self.choice)
-        async with leased(store.benches, run.id):
+            self.hooks.on_begin(record)
+        legs = legs_of(record.id, self.choice)
+        async with leased(store.benches, record.id):
             for number, leg in enumerate(legs, 1):
                 if self.hooks.on_leg:
                     self.hooks.on_leg(leg, number, len(legs), None)
-                finished = await self._leg(store, run, leg)
+                finished = await self._run_leg(store, record, leg)
                 if self.hooks.on_leg:
                     self.hooks.on_leg(leg, number, len(legs), finished)
-        return run
+        return record
 
-    async def _leg(self, store: Store, run: BenchRun, leg: Leg) -> Finished:
-        bank = f"{run.id}-{leg.arm.name}-filling" if leg.arm.control == "unrelated" else leg.run
-
-        async def through(id: str, choice: BenchOptions, memory: TextBank | None) -> Finished:
-            given: dict[str, Any] = {"store": store, "models": self.models, "config": self.config, "bank": memory}
-            return await run_or_resume(id, choice, hooks=self.hooks.run, **given)
-
+    async def _run_leg(self, store: Store, record: BenchRun, leg: Leg) -> Finished:
+        """Runs a leg; of the unrelated control, first the run that fills its bank."""
+        unrelated = leg.arm.control == "unrelated"
+        bank = f"{record.id}-{leg.arm.name}-filling" if unrelated else leg.run
         with TemporaryDirectory(prefix=FOLDER) as folder:
             make = partial(leg.arm.make, folder)
             memory = TextBank(make, partial(self._learned_by, store, leg.arm, bank)) if leg.arm.plugin else None
-            if leg.arm.control == "unrelated":
-                await through(bank, self._filling(leg.arm, bank), memory)
+            run = partial(
+                run_or_resume,
+                store=store,
+                models=self.models,
+                config=self.config,
+                bank=memory,
+                hooks=self.hooks.run,
+            )
+            if unrelated:
+                await run(bank, self._filling_options(leg.arm, bank))
             try:
-                return await through(leg.run, self._choice(leg, bank), memory)
+                return await run(leg.run, self._leg_options(leg, bank))
             finally:
                 if memory:
                     await memory.close()
 
     async def _learned_by(self, store: Store, arm: Arm, run: str) -> Sequence[Episode]:
-        """The episodes that the memory of this arm has learned from in this run, in their order."""
+        """The episodes that the memory of this arm learned from in this run, in order."""
         results = await store.benches.results(run)
         last = self.first_phase if arm.control == "stale" else len(results)
-        ended = [one for one in results if one.status != "error" and one.position <= last]
-        return [await store.load(mark.episode) for one in ended for mark in one.episodes]
+        learned = [result for result in results if result.status != "error" and result.position <= last]
+        return [await store.load(mark.episode) for result in learned for mark in result.episodes]
 
-    def _choice(self, leg: Leg, bank: str) -> BenchOptions:
-        """Of this leg, with the bank of this agent."""
+    def _leg_options(self, leg: Leg, bank: str) -> BenchOptions:
+        """The options of the run of this leg. bank: the agent id of its bank."""
         base = self.choice.base
         ids = [case.id for case in in_order(self.cases, base.seed, leg.order)]
         choice = base.changed(cases=ids, limit=None, shuffle=False, scale=leg.arm.scale or base.scale)
@@ -367,11 +402,11 @@ class _Stream:
             memory="frozen" if leg.arm.control == "unrelated" else "online",
             agent_id=bank,
             taught=self.first_phase if leg.arm.control == "stale" else None,
-            settings={**(base.settings or {}), **_of_bank(leg.arm)},
+            settings={**(base.settings or {}), **_bank_settings(leg.arm)},
         )
 
-    def _filling(self, arm: Arm, bank: str) -> BenchOptions:
-        """Of the run over other tasks that fills the bank of this control."""
+    def _filling_options(self, arm: Arm, bank: str) -> BenchOptions:
+        """The options of the run that fills a bank from the unrelated tasks."""
         base = self.choice.base
         assert self.choice.unrelated is not None
         return base.changed(
@@ -382,10 +417,10 @@ class _Stream:
             cases=(),
             memory="online",
             agent_id=bank,
-            settings=_of_bank(arm),
+            settings=_bank_settings(arm),
         )
 
 
-def _of_bank(arm: Arm) -> dict[str, Mapping[str, Json]]:
-    """The settings of the bank that a leg of this arm opens."""
+def _bank_settings(arm: Arm) -> dict[str, Mapping[str, Json]]:
+    """The settings of the bank that the legs of this arm open."""
     return {} if arm.plugin else {"memory": dict(arm.memory or {})}

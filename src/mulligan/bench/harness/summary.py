@@ -1,4 +1,4 @@
-"""Writes the metrics of a run whose benchmark has its own, such as Mind2Web's, or its results in another format."""
+"""Writes the results of a run in the metrics or formats of its benchmark, such as those of Mind2Web and ALFWorld."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from mulligan.core.benchmarks import Exports, ResultFile, Summarizes
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Json
+from mulligan.text.plain import count
 
 
 def check_summary(benchmark: str) -> None:
-    """Raises `InvalidInput` where this benchmark (as the user names it) has no metrics of its own."""
+    """Raises `InvalidInput` unless the benchmark, as the user names it, has metrics of its own."""
     name = reader_of(benchmark) or parse_spec("benchmarks", plain_name(benchmark)).name
     if not hasattr(find("benchmarks", name), "summary"):
         raise InvalidInput(
@@ -29,30 +30,30 @@ def check_summary(benchmark: str) -> None:
 
 
 async def write_summary(finished: Finished, store: Store, folder: Path) -> Sequence[str]:
-    """Write a JSON file for each part of the summary, over the first episodes of all cases that ran to their end.
+    """Write a JSON file for each part of the summary of the first episodes of all finished cases.
 
     Returns a line about the files, and one about the cases that are not in them, if there are any.
 
-    Raises `InvalidInput` where no case has ended, or a file cannot be written.
+    Raises `InvalidInput` if no case has finished, or a file cannot be written.
     """
     config = load()
     choice = choice_of(finished.run.options)
     benchmark = make_plan(choice, config, Session(config, Models(config)).sandbox(choice.sandbox)).benchmark
     assert isinstance(benchmark, Summarizes), "see check_summary"
-    over = [result for result in finished.results if result.status != "error" and result.episodes]
-    episodes = {result.case: await store.load(result.episodes[0].episode) for result in over}
+    ended = [result for result in finished.results if result.status != "error" and result.episodes]
+    episodes = {result.case: await store.load(result.episodes[0].episode) for result in ended}
     if not episodes:
         raise InvalidInput(f"No case of {finished.run.id} finished, so there is nothing to write.")
     parts = benchmark.summary(episodes)
     _write(parts, folder)
     lines = [f"{folder}: {', '.join(f'{name}.json' for name in parts)}"]
     if left := len(finished.run.cases) - len(episodes):
-        lines.append(f"{left} cases ended with an error or did not end, and are excluded from the figures there")
+        lines.append(f"{count(left, 'case')} ended with an error or did not end, excluded from these figures")
     return lines
 
 
 async def result_files(prefix: str, store: Store, config: Config, start: int) -> Sequence[ResultFile]:
-    """The results of a run in the format that its benchmark writes. start: the number of the first file.
+    """The results of a run in the format of its benchmark. start: the number of the first file.
 
     Raises:
         NotFound: no run's id begins with `prefix`.
@@ -61,13 +62,14 @@ async def result_files(prefix: str, store: Store, config: Config, start: int) ->
     run = await store.benches.run(prefix)
     choice = choice_of(run.options)
     sandbox = Session(config, Models(config)).sandbox(choice.sandbox)
-    _, benchmark, given = open_benchmark(choice.benchmark, (choice.settings or {}).get("benchmark", {}), sandbox)
+    _, benchmark, data = open_benchmark(choice.benchmark, (choice.settings or {}).get("benchmark", {}), sandbox)
     if not isinstance(benchmark, Exports):
         raise InvalidInput(f"Run {run.id} is of {run.benchmark}: only runs of ALFWorld have results in this format.")
-    cases = benchmark.load(find_data(benchmark, given or choice.data))
+    cases = benchmark.load(find_data(benchmark, data or choice.data))
+    known = {case.id for case in cases}
     episodes = dict[str, Episode]()
     for result in await store.benches.results(run.id):
-        if result.case not in {case.id for case in cases}:
+        if result.case not in known:
             raise InvalidInput(f"Run {run.id} used other data: its game {result.case!r} is not in the current data.")
         if result.episodes:
             episodes[result.case] = await store.load(result.episodes[-1].episode)

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from mulligan.app.sessions_exam import Exam
 from mulligan.bench.harness.plan import STREAM
-from mulligan.bench.harness.running import run_called
+from mulligan.bench.harness.running import run_with_id
 from mulligan.bench.harness.stream import NONE
 from mulligan.bench.report.figures import read_run
 from mulligan.bench.report.page import NONE as EMPTY
@@ -102,7 +102,7 @@ def _name(report: StreamReport) -> str:
 async def filling_worlds(store: Store, report: StreamReport) -> Mapping[str, set[str]]:
     """The worlds of the tasks from which the memory of each unrelated control has learned."""
     runs = {arm.name: f"{report.run.id}-{arm.name}-filling" for arm in report.choice.arms if arm.control == "unrelated"}
-    found = {name: (await read_run(store, run)).episodes for name, run in runs.items() if await run_called(store, run)}
+    found = {name: (await read_run(store, run)).episodes for name, run in runs.items() if await run_with_id(store, run)}
     return {name: {world_of(episode) for episode in episodes.values()} for name, episodes in found.items()}
 
 

@@ -19,7 +19,15 @@ from statistics import fmean
 from typing import Any, cast
 
 from mulligan.app.plugins import short_name
-from mulligan.bench.harness.plan import LOG, SETTING, BenchOptions, choice_json, family_in, no_stream, options_of_today
+from mulligan.bench.harness.plan import (
+    LOG,
+    SETTING,
+    BenchOptions,
+    choice_json,
+    family_in,
+    options_of_today,
+    refuse_stream,
+)
 from mulligan.bench.report.lessons import Lessons, lessons_by_quality
 from mulligan.bench.report.statistics import (
     FEW,
@@ -577,7 +585,7 @@ class Report:
 async def read_run(store: Store, prefix: str) -> Recorded:
     """The record of the run whose id begins with `prefix`. Raises `NotFound`, `StoreError`."""
     run = await store.benches.run(prefix)
-    no_stream(run)
+    refuse_stream(run)
     results = await store.benches.results(run.id)
     ended = {f"{run.id}.{result.position}" for result in results}
     episodes = await store.list(run=run.id, limit=_ALL)

@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from mulligan.bench.harness.plan import STREAM
-from mulligan.bench.harness.running import run_called
+from mulligan.bench.harness.running import run_with_id
 from mulligan.bench.harness.stream import NONE, Leg, StreamChoice, legs_of, stream_record
 from mulligan.bench.report.figures import about, read_run
 from mulligan.bench.report.page import NONE as EMPTY
@@ -178,7 +178,7 @@ async def read_stream(store: Store, id: str) -> StreamReport:
     models, scripted = dict[str, None](), ""
     legs = legs_of(run.id, choice)
     for leg in legs:
-        if await run_called(store, leg.run) is None:
+        if await run_with_id(store, leg.run) is None:
             continue
         recorded = await read_run(store, leg.run)
         of_leg = about(recorded.run, recorded.episodes.values())

@@ -16,13 +16,13 @@ from mulligan.sessions.agents import NAMES, agent
 from mulligan.store import open_store
 
 
-@click.command("doctor", short_help="Test the installed hooks, and say what is wrong.")
+@click.command("doctor", short_help="Test the installed hooks, and report what is wrong.")
 @click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
 def command(agents: tuple[str, ...]) -> None:
-    """Test the installed hooks (default: of all agents), and say what prevents them from running.
+    """Test the installed hooks (by default, those of all agents), and report what prevents them from running.
 
-    Sends each hook a recorded payload of its agent, with a bank of one lesson, and prints what the model would
-    read and how many milliseconds the hook took. Your own bank is not touched. The exit status is 1 if something is
+    Sends each hook a payload that was recorded from its agent, with a bank of one lesson. Prints what the model would
+    read, and how many milliseconds the hook took. Your own bank is not touched. The exit status is 1 if something is
     wrong.
     """
     folder, wrong = Path.cwd(), 0

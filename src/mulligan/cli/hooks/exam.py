@@ -19,11 +19,13 @@ from mulligan.hooks.project import project_id
 
 
 @click.command("exam", short_help="Replay your own sessions, and report what hooks would have learned and shown.")
-@click.option("--since", default="90d", metavar="TIME", show_default=True, help="How far back, such as 12h, 30d, 4w.")
-@click.option("--all-projects", is_flag=True, help="All projects, not only this folder's.")
+@click.option(
+    "--since", default="90d", metavar="TIME", show_default=True, help="How far back to look, such as 12h, 30d or 4w."
+)
+@click.option("--all-projects", is_flag=True, help="Include all projects, not only this folder's.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(since: str, all_projects: bool, as_json: bool) -> None:
-    """Replay this machine's sessions of coding agents, oldest first, with a bank that starts empty.
+    """Replay this machine's coding-agent sessions, oldest first, with a bank that starts empty.
 
     Reports how often an earlier session had already fixed a failure, how often that fix would have been shown, and how
     often the session then applied it. Your own bank does not change.

@@ -31,8 +31,8 @@ WAIT = 120.0
 def command(session: str, yes: bool) -> None:
     """Remove the records of SESSION, and the lessons learned only from it. The first characters of its id are enough.
 
-    Mulligan does not learn from it again unless you run `mulligan learn FILE --forgotten`. The agent's own
-    transcript stays. `mulligan hooks status --json` lists the ids.
+    Mulligan does not learn from this session again unless you run `mulligan learn FILE --forgotten`. The agent's own
+    transcript is kept. `mulligan hooks status --json` lists the ids.
     """
     with Journal() as journal:
         parts = journal.sessions_like(session)  # main agents come first

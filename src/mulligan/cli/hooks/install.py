@@ -22,21 +22,21 @@ _PAST = 30
 
 @click.command(short_help="Add hooks to the settings of coding agents.")
 @click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
-@click.option("--user", is_flag=True, help="For all your projects. This is the default.")
-@click.option("--project", is_flag=True, help="Only for the project in this folder, in local settings.")
-@click.option("--shared", is_flag=True, help="With --project: in the settings that the repository shares.")
+@click.option("--user", is_flag=True, help="Install for all your projects (the default).")
+@click.option("--project", is_flag=True, help="Install only for the project in this folder, in its local settings.")
+@click.option("--shared", is_flag=True, help="With --project: use the settings that are shared through the repository.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 @click.option(
-    "--trust", is_flag=True, help="Codex: trust the hooks without a review in Codex (with --yes: without asking)."
+    "--trust", is_flag=True, help="For Codex: trust the hooks without a review in Codex. With --yes, you are not asked."
 )
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool, trust: bool) -> None:
-    """Add hooks to the settings of coding agents (default: all installed ones), after asking.
+    """Add hooks to the settings of coding agents (by default, of all that are installed). Asks first.
 
     AGENT is claude, codex, gemini, opencode, qwen, cursor or copilot.
 
-    Lists the files that it will change. Answer d to see the changes; they are also printed if the output goes to a
-    file. Existing settings are kept. Hooks of an older Mulligan are replaced. `mulligan hooks uninstall` restores each
-    file.
+    Lists the files that will change; answer d to see the changes. If the output goes to a file, the changes are always
+    printed. Existing settings are kept. Hooks from an older version of Mulligan are replaced. `mulligan hooks
+    uninstall` restores each file.
     """
     scope = chosen_scope(user, project, shared)
     if trust and "codex" not in (agents or install.present()):

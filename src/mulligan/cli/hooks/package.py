@@ -15,10 +15,11 @@ from mulligan.sessions.agents import agent
 @click.command("package", short_help="Write plug-ins and extensions for coding agents.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def command(folder: Path) -> None:
-    """Write a plug-in or an extension for each coding agent into FOLDER, with hooks, a skill and the MCP server.
+    """Write a plug-in or extension for each coding agent to FOLDER, with hooks, a skill and the MCP server.
 
-    They start `mulligan-hook` and `mulligan` with the extra `serve`, which must be on the agent's PATH. Prints how
-    to install each. An agent needs either its package or `mulligan hooks install`, not both.
+    These packages start `mulligan-hook` and `mulligan`, which must be on the agent's PATH; the MCP server also needs
+    the `serve` extra. The command prints how to install each package. An agent needs either its package or `mulligan
+    hooks install`, not both.
     """
     made = package(folder)
     for one in made:

@@ -24,7 +24,7 @@ from mulligan.hooks.recall import Reader
     help="A folder of the project (default: the working folder).",
 )
 def command(bank: str | None, folder: str) -> None:
-    """Make this project use the bank called BANK, such as the one under the project's earlier address.
+    """Make this project use the bank named BANK, such as the one from before its address changed.
 
     Without BANK, the project uses its own bank again, with the lessons of other folders of the same repository. The
     other bank keeps its lessons.

@@ -14,7 +14,7 @@ from mulligan.hooks.journal import EVERYWHERE, Journal
 @click.command("resume", short_help="End a pause.")
 @click.argument("folder", required=False)
 def command(folder: str | None) -> None:
-    """End the pause of FOLDER, or without FOLDER the pause of all hooks. Other pauses stay."""
+    """End the pause in FOLDER or, without FOLDER, the pause of all hooks. Other pauses stay in effect."""
     with Journal() as journal:
         taken_back = journal.resume(folder or EVERYWHERE)
         left = [f"in {one}" if one else "everywhere" for one in journal.paused()]

@@ -18,23 +18,24 @@ def command(name: str | None, value: str | None) -> None:
     """Set NAME to VALUE. Without VALUE, print the setting; without NAME, all of them.
 
     \b
-    needed     sessions that must agree before a lesson is
-               no longer a candidate
-    why        who judges what a session taught: none; ask
-               (the agent: when it stops, why a command
-               failed; over MCP, candidates); a model, such
-               as openai:gpt-4o-mini; a command line, such
-               as "command:claude -p"
-    tokens     tokens that a model or command may use in a
-               day
+    needed     how many sessions must agree before a
+               candidate becomes a kept lesson
+    why        who explains what a session taught: none;
+               ask (the agent says why a command failed
+               when it stops, and judges candidates over
+               MCP); a model, such as openai:gpt-4o-mini;
+               or a command, such as
+               "command:claude -p"
+    tokens     how many tokens a model or command may
+               use per day
     withhold   the share of lessons withheld at random, to
                measure what they are worth
-    days       days for which a session's records are kept
-    evidence   days for which the evidence of lessons is
+    days       how many days a session's records are kept
+    evidence   how many days the evidence for lessons is
                kept
-    subagents  whose lessons sub-agents use: project, or
-               own (a bank for each type of sub-agent in a
-               project)
+    subagents  which lessons sub-agents use: project, or
+               own (a separate bank for each type of
+               sub-agent in a project)
     """
     if name is not None and name not in SETTINGS:
         raise UnknownName("hook setting", name, SETTINGS)

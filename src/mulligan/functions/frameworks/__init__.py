@@ -1,1 +1,4 @@
-"""Agents of frameworks: a file for each says how they are run, given notes and read. It imports none of them."""
+"""One file for each framework says how to run its agents, give them notes, and read their results.
+
+None of the files imports its framework.
+"""

@@ -1,4 +1,4 @@
-"""What an agent said and did, as steps, in the order of its messages."""
+"""Turns the messages of an agent into the steps of an attempt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mulligan.core.records import Step
 
 @dataclass(frozen=True)
 class Said:
-    """A text of the agent's."""
+    """A text that the agent wrote."""
 
     text: str
 
@@ -29,30 +29,33 @@ class Called:
 
 @dataclass(frozen=True)
 class Returned:
-    """What a call of a tool gave back."""
+    """The result of a call of a tool."""
 
     id: str
     text: str
 
 
 def steps_of(parts: Iterable[Said | Called | Returned]) -> tuple[Step, ...]:
-    """A step for each call, with what was said before it and what it gave back. The last text is the answer."""
-    steps, places, thought = list[Step](), dict[str, int](), ""
+    """A step for each call, with the text before it and its result. Text after the last call is left out: it is the
+    answer."""
+    steps = list[Step]()
+    step_of_call = dict[str, int]()
+    thought = ""
     for part in parts:
         match part:
             case Said(text):
                 thought = "\n".join(one for one in (thought, text.strip()) if one)
             case Called(id, tool, arguments):
-                places[id] = len(steps)
-                steps.append(Step(thought, f"{tool}({_written(arguments)})"))
+                step_of_call[id] = len(steps)
+                steps.append(Step(thought, f"{tool}({_arguments_text(arguments)})"))
                 thought = ""
             case Returned(id, text):
-                if id in places:
-                    steps[places[id]] = replace(steps[places[id]], observation=text)
+                if id in step_of_call:
+                    steps[step_of_call[id]] = replace(steps[step_of_call[id]], observation=text)
     return tuple(steps)
 
 
-def _written(arguments: Any) -> str:
+def _arguments_text(arguments: Any) -> str:
     if isinstance(arguments, str):
         return arguments
     try:

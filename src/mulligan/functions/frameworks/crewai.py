@@ -1,5 +1,5 @@
-"""Crews of CrewAI. Each try runs in a copy of the crew, as `kickoff_for_each` does it; notes stand behind the
-description of each task."""
+"""Crews of CrewAI. Each try runs in a copy of the crew, as in `kickoff_for_each`; notes follow the description of each
+task."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 from __future__ import annotations
@@ -16,13 +16,15 @@ from mulligan.functions.retry import STREAMS as WHY
 
 PACKAGE = "crewai"
 ENTRIES = {"kickoff": False, "kickoff_async": True, "akickoff": True}
+# fmt: off
 UNJUDGED = (
-    *("kickoff_for_each", "kickoff_for_each_async", "akickoff_for_each"),
-    *("copy", "fork", "from_checkpoint", "replay", "test", "train"),
+    "kickoff_for_each", "kickoff_for_each_async", "akickoff_for_each",
+    "copy", "fork", "from_checkpoint", "replay", "test", "train",
 )
+# fmt: on
 
-WRITTEN = re.compile(r"(.*?)\bAction: *(.+?)\s*\nAction Input: *(.+?)\s*\nObservation:(.*)", re.DOTALL)
-"""A call of a tool as models write it that have no calls of their own."""
+WRITTEN_CALL = re.compile(r"(.*?)\bAction: *(.+?)\s*\nAction Input: *(.+?)\s*\nObservation:(.*)", re.DOTALL)
+"""A call of a tool in the text of a model without tool calls."""
 
 
 def recognises(agent: Any) -> bool:
@@ -30,11 +32,11 @@ def recognises(agent: Any) -> bool:
 
 
 def method(agent: Any, name: str) -> Any:
-    own = getattr(agent, name, None)
-    if own is None:
+    inner = getattr(agent, name, None)
+    if inner is None:
         return None
 
-    @wraps(own)
+    @wraps(inner)
     def run(*args: Any, **kwargs: Any) -> Any:
         if agent.stream:
             raise InvalidInput(f"{type(agent).__name__}.{name} cannot be retried with stream=True: {WHY}.")
@@ -44,21 +46,21 @@ def method(agent: Any, name: str) -> Any:
 
 
 def task(agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """What its tasks say, with the inputs in them."""
+    """The descriptions of its tasks, with the inputs filled in."""
     inputs = (args[0] if args else kwargs.get("inputs")) or {}
-    asked = "\n".join(str(one.description) for one in agent.tasks)
+    description = "\n".join(str(task.description) for task in agent.tasks)
     for name, value in inputs.items():
-        asked = asked.replace(f"{{{name}}}", str(value))
-    return asked
+        description = description.replace(f"{{{name}}}", str(value))
+    return description
 
 
 def noted(
     agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any], notes: str
 ) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
     crew = agent.copy()
-    plain = re.sub(r"\{(?=[A-Za-z_][\w-]*\})", "{ ", notes)  # CrewAI would look for an input of this name
-    for one in crew.tasks:
-        one.description = f"{one.description}\n\n{plain}"
+    plain = re.sub(r"\{(?=[A-Za-z_][\w-]*\})", "{ ", notes)  # CrewAI would take {name} for an input
+    for task in crew.tasks:
+        task.description = f"{task.description}\n\n{plain}"
     return crew, args, kwargs
 
 
@@ -69,14 +71,14 @@ def answer(result: Any) -> Any:
 def attempt(result: Any) -> Attempt:
     used = result.token_usage
     usage = Usage(used.prompt_tokens, used.completion_tokens, used.successful_requests, None)
-    messages = [message for one in result.tasks_output for message in one.messages]
+    messages = [message for output in result.tasks_output for message in output.messages]
     return Attempt(str(result.raw), steps_of(_parts(messages)), usage=usage)
 
 
 def _fresh(crew: Any) -> Any:
-    """A copy of the crew whose models have used nothing: their counters are shared by copies and never reset."""
+    """A copy of the crew with token counters at zero: copies share the counters, and nothing resets them."""
     copy = crew.copy()
-    for llm in (copy.manager_llm, *(one.llm for one in copy.agents)):
+    for llm in (copy.manager_llm, *(agent.llm for agent in copy.agents)):
         if isinstance(counters := getattr(llm, "_token_usage", None), dict):
             llm._token_usage = dict.fromkeys(counters, 0)
     return copy
@@ -86,9 +88,11 @@ def _parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[Said | Called | Re
     for message in messages:
         content = message.get("content")
         if message["role"] == "assistant":
-            if written := WRITTEN.fullmatch(str(content)):
-                thought, tool, arguments, got = written.groups()
-                yield from (Said(thought), Called(str(content), tool, arguments), Returned(str(content), got.strip()))
+            if call := WRITTEN_CALL.fullmatch(str(content)):
+                thought, tool, arguments, result = call.groups()
+                yield Said(thought)
+                yield Called(str(content), tool, arguments)
+                yield Returned(str(content), result.strip())
             elif isinstance(content, str):
                 yield Said(content)
             for call in message.get("tool_calls") or ():

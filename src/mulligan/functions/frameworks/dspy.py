@@ -1,4 +1,4 @@
-"""Modules of DSPy. Notes are a part of the instructions of each of its predictors, in a copy of the module."""
+"""Modules of DSPy. Notes are appended to the instructions of each predictor, in a copy of the module."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 from __future__ import annotations
@@ -19,7 +19,9 @@ def recognises(agent: Any) -> bool:
 
 def task(agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     texts = {name: value for name, value in kwargs.items() if isinstance(value, str)}
-    return next(iter(texts.values())) if len(texts) == 1 else "\n".join(f"{n}: {text}" for n, text in texts.items())
+    if len(texts) == 1:
+        return next(iter(texts.values()))
+    return "\n".join(f"{name}: {text}" for name, text in texts.items())
 
 
 def noted(
@@ -27,13 +29,13 @@ def noted(
 ) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
     copy = agent.deepcopy()
     for _, predictor in copy.named_predictors():
-        own = predictor.signature
-        predictor.signature = own.with_instructions(f"{own.instructions}\n\n{notes}")
+        signature = predictor.signature
+        predictor.signature = signature.with_instructions(f"{signature.instructions}\n\n{notes}")
     return copy, args, kwargs
 
 
 def answer(result: Any) -> Any:
-    """The only field of a prediction, else the prediction."""
+    """The value of a prediction with one field; otherwise the prediction."""
     fields = dict(result.items()) if hasattr(result, "items") else dict[str, Any]()
     fields.pop("reasoning", None)
     return next(iter(fields.values())) if len(fields) == 1 else result
@@ -41,12 +43,12 @@ def answer(result: Any) -> Any:
 
 def attempt(result: Any) -> Attempt:
     fields = dict(result.items()) if hasattr(result, "items") else dict[str, Any]()
-    found = answer(result)
-    output = found if isinstance(found, str) else "\n".join(f"{name}: {value}" for name, value in fields.items())
+    value = answer(result)
+    output = value if isinstance(value, str) else "\n".join(f"{name}: {value}" for name, value in fields.items())
     used = (result.get_lm_usage() or {}) if hasattr(result, "get_lm_usage") else {}
     usage = Usage(
-        sum(one.get("prompt_tokens") or 0 for one in used.values()),
-        sum(one.get("completion_tokens") or 0 for one in used.values()),
+        sum(usage_of_model.get("prompt_tokens") or 0 for usage_of_model in used.values()),
+        sum(usage_of_model.get("completion_tokens") or 0 for usage_of_model in used.values()),
         len(used),
         None,
     )

@@ -1,5 +1,5 @@
-"""Agents of openai-agents, which have no method that runs them: wrapped, they get `run` and `run_sync`, which call the
-`Runner`. Notes are instructions of the run, behind those of the agent whose turn it is."""
+"""Agents of openai-agents. They have no method that runs them, so wrapped ones get `run` and `run_sync`, which call the
+`Runner`. Notes follow the instructions of the active agent."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 from __future__ import annotations
@@ -18,10 +18,10 @@ PACKAGE = "agents"
 ENTRIES = {"run": True, "run_sync": False}
 STREAMS = ("run_streamed",)
 UNJUDGED = ("as_tool", "clone", "get_system_prompt", "get_prompt")
-"""The last two are what the `Runner` calls when it is handed a wrapped agent."""
+"""The `Runner` calls the last two if it is given a wrapped agent."""
 
 FILTER = "call_model_input_filter"
-"""The part of a run's configuration that sees the instructions of each model call."""
+"""The field of a run's configuration whose function can change the instructions of each model call."""
 
 
 def recognises(agent: Any) -> bool:
@@ -33,27 +33,27 @@ def method(agent: Any, name: str) -> Any:
 
 
 def task(agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    given = args[0] if args else kwargs.get("input")
-    if isinstance(given, str):
-        return given
-    items = given if isinstance(given, (list, tuple)) else ()  # else a run that goes on
-    asked = [one for one in items if isinstance(one, Mapping) and one.get("role") == "user"]
-    return _text(asked[-1].get("content")) if asked else ""
+    input = args[0] if args else kwargs.get("input")
+    if isinstance(input, str):
+        return input
+    items = input if isinstance(input, (list, tuple)) else ()  # otherwise the state of a run to continue
+    user_items = [item for item in items if isinstance(item, Mapping) and item.get("role") == "user"]
+    return _text(user_items[-1].get("content")) if user_items else ""
 
 
 def noted(
     agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any], notes: str
 ) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
-    own = kwargs.get("run_config") or sys.modules[PACKAGE].RunConfig()
-    inner = own.get(FILTER) if isinstance(own, Mapping) else getattr(own, FILTER)
+    config = kwargs.get("run_config") or sys.modules[PACKAGE].RunConfig()
+    own_filter = config.get(FILTER) if isinstance(config, Mapping) else getattr(config, FILTER)
 
     async def with_notes(data: Any) -> Any:
-        given = await settled_value(inner(data)) if inner else data.model_data
-        return replace(given, instructions="\n\n".join(part for part in (given.instructions, notes) if part))
+        model_data = await settled_value(own_filter(data)) if own_filter else data.model_data
+        return replace(model_data, instructions="\n\n".join(part for part in (model_data.instructions, notes) if part))
 
-    changed: dict[str, Any] = {FILTER: with_notes}
-    config = {**own, **changed} if isinstance(own, Mapping) else replace(own, **changed)
-    return agent, args, {**kwargs, "run_config": config}
+    filter_field: dict[str, Any] = {FILTER: with_notes}
+    new_config = {**config, **filter_field} if isinstance(config, Mapping) else replace(config, **filter_field)
+    return agent, args, {**kwargs, "run_config": new_config}
 
 
 def answer(result: Any) -> Any:
@@ -71,30 +71,30 @@ def _parts(items: Sequence[Any]) -> Iterator[Said | Called | Returned]:
         raw = item.raw_item
         match item.type:
             case "message_output_item":
-                yield Said(_text(_of(raw, "content")))
+                yield Said(_text(_field(raw, "content")))
             case "reasoning_item":
-                yield Said(_text(_of(raw, "summary")))
+                yield Said(_text(_field(raw, "summary")))
             case "tool_call_item" | "handoff_call_item":
-                name = _of(raw, "name") or _of(raw, "type")  # a tool of OpenAI's own has a type alone
-                yield Called(_id(raw), str(name), _of(raw, "arguments") or "")
+                name = _field(raw, "name") or _field(raw, "type")  # OpenAI's hosted tools have only a type
+                yield Called(_call_id(raw), str(name), _field(raw, "arguments") or "")
             case "tool_call_output_item":
-                yield Returned(_id(raw), str(item.output))
+                yield Returned(_call_id(raw), str(item.output))
             case "handoff_output_item":
-                yield Returned(_id(raw), str(_of(raw, "output")))
+                yield Returned(_call_id(raw), str(_field(raw, "output")))
             case _:
                 pass
 
 
-def _of(raw: Any, name: str) -> Any:
-    """A part of an item, which is an object or a dict."""
+def _field(raw: Any, name: str) -> Any:
+    """A field of an item, which is an object or a dict."""
     return raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None)
 
 
-def _id(raw: Any) -> str:
-    return str(_of(raw, "call_id") or _of(raw, "id"))
+def _call_id(raw: Any) -> str:
+    return str(_field(raw, "call_id") or _field(raw, "id"))
 
 
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    return "\n".join(text for part in content or () if isinstance(text := _of(part, "text"), str))
+    return "\n".join(text for part in content or () if isinstance(text := _field(part, "text"), str))

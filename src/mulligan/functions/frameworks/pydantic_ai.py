@@ -1,4 +1,4 @@
-"""Agents of pydantic-ai. Notes are instructions of the run, behind the agent's own."""
+"""Agents of pydantic-ai. Notes are instructions of the run and follow the agent's own."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 from __future__ import annotations
@@ -20,17 +20,23 @@ def recognises(agent: Any) -> bool:
 
 
 def task(agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    given = args[0] if args else kwargs.get("user_prompt")
-    parts = [given] if isinstance(given, str) else given or ()
+    prompt = args[0] if args else kwargs.get("user_prompt")
+    parts = [prompt] if isinstance(prompt, str) else prompt or ()
     return "\n".join(part for part in parts if isinstance(part, str))
 
 
 def noted(
     agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any], notes: str
 ) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
-    own = kwargs.get("instructions")
-    several = list(own) if isinstance(own, (list, tuple)) else [own] if own is not None else []
-    return agent, args, {**kwargs, "instructions": [*several, notes]}
+    instructions = kwargs.get("instructions")
+    instruction_list = (
+        list(instructions)
+        if isinstance(instructions, (list, tuple))
+        else [instructions]
+        if instructions is not None
+        else []
+    )
+    return agent, args, {**kwargs, "instructions": [*instruction_list, notes]}
 
 
 def answer(result: Any) -> Any:

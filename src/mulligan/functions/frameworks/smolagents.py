@@ -1,4 +1,4 @@
-"""Agents of smolagents. Notes stand behind the task. An agent holds the steps of one run, so it runs once at a time."""
+"""Agents of smolagents. Notes follow the task. An agent holds the steps of only one run, so runs take turns."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 from __future__ import annotations
@@ -21,11 +21,11 @@ UNJUDGED = ("__call__", "step")
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What a run gave, and whether the caller asked for all of it."""
+class RunResult:
+    """The full result of a run, and whether the caller asked for it or only for the output."""
 
     full: Any
-    all: bool
+    wants_full: bool
 
 
 def recognises(agent: Any) -> bool:
@@ -33,17 +33,17 @@ def recognises(agent: Any) -> bool:
 
 
 def method(agent: Any, name: str) -> Any:
-    own = getattr(agent, name)
+    inner = getattr(agent, name)
 
-    @wraps(own)
-    def run(*args: Any, **kwargs: Any) -> Ran:
-        given = signature(own).bind(*args, **kwargs).arguments
-        if given.get("stream"):
+    @wraps(inner)
+    def run(*args: Any, **kwargs: Any) -> RunResult:
+        arguments = signature(inner).bind(*args, **kwargs).arguments
+        if arguments.get("stream"):
             raise InvalidInput(f"{type(agent).__name__}.{name} cannot be retried with stream=True: {WHY}.")
-        wanted = given.get("return_full_result")
+        wanted = arguments.get("return_full_result")
         with agent.__dict__.setdefault("_mulligan_turn", RLock()):
-            full = own(*args, **{**kwargs, "return_full_result": True})
-        return Ran(full, agent.return_full_result if wanted is None else wanted)
+            full = inner(*args, **{**kwargs, "return_full_result": True})
+        return RunResult(full, agent.return_full_result if wanted is None else wanted)
 
     return run
 
@@ -59,22 +59,22 @@ def noted(
     return (agent, (longer, *args[1:]), kwargs) if args else (agent, args, {**kwargs, "task": longer})
 
 
-def given(ran: Ran) -> Any:
-    return ran.full if ran.all else ran.full.output
+def given(ran: RunResult) -> Any:
+    return ran.full if ran.wants_full else ran.full.output
 
 
-def answer(ran: Ran) -> Any:
+def answer(ran: RunResult) -> Any:
     return ran.full.output
 
 
-def attempt(ran: Ran) -> Attempt:
+def attempt(ran: RunResult) -> Attempt:
     steps = list[Mapping[str, Any]](ran.full.steps)
-    asked = max((n for n, step in enumerate(steps) if "task" in step), default=-1)
-    new = steps[asked + 1 :]  # an agent that is not reset has those of earlier runs, too
+    last_task = max((n for n, step in enumerate(steps) if "task" in step), default=-1)
+    new = steps[last_task + 1 :]  # an agent that was not reset also has the steps of earlier runs
     used = [step.get("token_usage") or {} for step in new]
     usage = Usage(
-        sum(one.get("input_tokens") or 0 for one in used),
-        sum(one.get("output_tokens") or 0 for one in used),
+        sum(tokens.get("input_tokens") or 0 for tokens in used),
+        sum(tokens.get("output_tokens") or 0 for tokens in used),
         len(new),
         None,
     )
@@ -83,14 +83,14 @@ def attempt(ran: Ran) -> Attempt:
 
 def _parts(steps: Sequence[Mapping[str, Any]]) -> Iterator[Said | Called | Returned]:
     for step in steps:
-        said = step.get("plan") or step.get("model_output")
-        if isinstance(said, str):
-            if code := step.get("code_action"):  # it is the call's, in a block that a line begins
-                said = said.partition(code)[0].strip().rpartition("\n")[0]
-            yield Said(said)
+        text = step.get("plan") or step.get("model_output")
+        if isinstance(text, str):
+            if code := step.get("code_action"):  # it belongs to the call; the line before it opens the code block
+                text = text.partition(code)[0].strip().rpartition("\n")[0]
+            yield Said(text)
         calls = step.get("tool_calls") or ()
         for call in calls:
             yield Called(call["id"], call["function"]["name"], call["function"]["arguments"])
-        got = [step.get("observations") or "", (step.get("error") or {}).get("message", "")]
-        if calls:  # one text for all of them
-            yield Returned(calls[-1]["id"], "\n".join(part for part in got if part))
+        results = [step.get("observations") or "", (step.get("error") or {}).get("message", "")]
+        if calls:  # all calls of a step share one result
+            yield Returned(calls[-1]["id"], "\n".join(text for text in results if text))

@@ -9,14 +9,15 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from mulligan.store.sqlite.database import LENIENT, Database, Lane
+from mulligan.store.sqlite.database import LENIENT, Database
+from mulligan.store.sqlite.lanes import Lane
 from mulligan.store.sqlite.lock_wait import LockWait
 from mulligan.store.sqlite.schema import migrate
 from mulligan.store.sqlite.store import SqliteStore
 
 
 def open_address(name: str) -> SqliteStore:
-    """A store of its own; with a name, a handle on the one of this name."""
+    """A new store; with a name, another handle on the store of that name."""
     return SqliteStore(MemoryDatabase(name))
 
 
@@ -30,7 +31,7 @@ _named: dict[str, _NamedLane] = {}
 
 
 class MemoryDatabase(Database):
-    """One connection that readers and writers use in turn. What it holds is gone when the last handle is closed."""
+    """One connection that readers and writers use in turn. Its data is gone when the last handle is closed."""
 
     def __init__(self, name: str = "") -> None:
         self._name = name
@@ -47,7 +48,7 @@ class MemoryDatabase(Database):
         if shared is None:
             return
         self._open_lanes()
-        await super().close()  # lanes of its own that were never used: they refuse what comes after this
+        await super().close()  # closes new, unused lanes of this handle, which then refuse further work
         shared.handles -= 1
         if not shared.handles:
             _named.pop(self._name, None)

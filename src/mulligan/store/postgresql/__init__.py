@@ -5,7 +5,7 @@ from mulligan.store.sqlite.store import SqliteStore
 
 
 def open_address(rest: str) -> SqliteStore:
-    """The store in the database that `//role@host/name` names: the code of the SQLite store, on another engine.
+    """The store in the database that `//role@host/name` names: the SQLite store's code on another engine.
 
     Raises:
         InvalidInput: The address cannot be read, or the extra `postgres` is not installed.

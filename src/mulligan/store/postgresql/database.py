@@ -1,10 +1,11 @@
-"""Runs transactions on PostgreSQL for async code: some threads, each with a connection of its own.
+"""Runs transactions on PostgreSQL for async code, in threads that have a connection each.
 
 Work is a function of a connection, as for SQLite (`store.sqlite.engine`), and runs in a thread, so the event loop never
-waits. Each transaction names its agent here and nowhere else; the policies of the database hold it to that
-(design/105). What must not happen at the same time, such as two writes to one bank, waits for a lock of the
-transaction. A transaction that was lost with its connection, or gave way to another, runs again; once it was about to
-be committed, nobody knows what became of it, and it raises.
+waits. Only this module tells the database the agent of a transaction, and the policies of the database restrict the
+transaction to it (design/105). Writes that must not run at the same time, such as two to one bank, take a lock.
+
+A transaction that is lost with its connection, or gives way to another, runs again. If the connection is lost during
+the commit, the outcome is unknown, and an error is raised.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from mulligan.core.lessons import Fault
 from mulligan.recording.bridge import blocking
 from mulligan.recording.holders import Watch
 from mulligan.store.postgresql.dialect import PostgresConnection
-from mulligan.store.postgresql.schema import NEWEST, SCHEMA, setup_command
+from mulligan.store.postgresql.schema import NEWEST, SCHEMA, first_line, setup_command
 from mulligan.store.postgresql.verify import verify
 from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.schema import described, newer
@@ -33,21 +34,23 @@ from mulligan.store.sqlite.schema import described, newer
 T = TypeVar("T")
 
 CONNECTIONS = 8
-"""Of one process: as many transactions run at once, and others wait in line."""
+"""Connections of one process. This many transactions run at once; others wait in line."""
 
-SECONDS = 30.0
-"""How long a statement may take, a lock be waited for, and a lost connection be tried again."""
+TIMEOUT_SECONDS = 30.0
+"""The limit for a statement, for waiting for a lock, and for retrying after a lost connection."""
 
-_ALL = 0x4D554C4C
-"""The lock that every write shares, and that a write has alone which concerns more than one agent or episode."""
+_STORE_LOCK = 0x4D554C4C
+"""Every write shares this lock, except a write that concerns more than one agent or episode: it holds it alone."""
 
-_SESSION = f"-c search_path={SCHEMA} -c statement_timeout={SECONDS:.0f}s -c idle_in_transaction_session_timeout=60s"
-_NAMED = "SELECT set_config('mulligan.agent', %s, TRUE), (SELECT readable_from FROM version)"
+_SESSION = (
+    f"-c search_path={SCHEMA} -c statement_timeout={TIMEOUT_SECONDS:.0f}s -c idle_in_transaction_session_timeout=60s"
+)
+_SET_AGENT = "SELECT set_config('mulligan.agent', %s, TRUE), (SELECT readable_from FROM version)"
 _VERSION = "SELECT number, coalesce(CAST(to_jsonb(v) ->> 'readable_from' AS integer), number) FROM version v"
-"""Stores of before version 3 have no column of this name."""
-_SHARED = f", pg_advisory_xact_lock_shared({_ALL})"
-_LOCKED = f"{_SHARED}, pg_advisory_xact_lock(hashtextextended(%s, {_ALL}))"
-_ALONE = f", pg_advisory_xact_lock({_ALL})"
+"""Stores before version 3 do not have the column `readable_from`."""
+_LOCK_SHARED = f", pg_advisory_xact_lock_shared({_STORE_LOCK})"
+_LOCK_NAME = f"{_LOCK_SHARED}, pg_advisory_xact_lock(hashtextextended(%s, {_STORE_LOCK}))"
+_LOCK_ALL = f", pg_advisory_xact_lock({_STORE_LOCK})"
 
 _ABOUT = (
     "SELECT current_user, current_setting('server_version'), pg_database_size(current_database()),"
@@ -58,19 +61,19 @@ _SLOW = (
     f"SELECT extract(epoch FROM now() - query_start), left(query, 80) {_MINE} AND state = 'active'"
     " AND now() - query_start > '1 s' ORDER BY query_start LIMIT 3"
 )
-"""What this role has been asking for longer than a second."""
+"""Queries of this role that have been running for more than a second."""
 
-_AGAIN = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
-_LOST = (psycopg.OperationalError, psycopg.InterfaceError)
-_TOO_LONG = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)
+_CONFLICTS = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+_LOST_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError)
+_TIMEOUTS = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)
 
 
 @dataclass(frozen=True)
 class _Begin:
-    """How a transaction begins."""
+    """How a transaction begins: the first statement, and its values after the agent."""
 
     sql: str
-    values: tuple[str, ...]
+    values: tuple[str, ...] = ()
     reads: bool = False
 
 
@@ -78,11 +81,11 @@ class PostgresDatabase:
     """The `Engine` over one PostgreSQL database. Nothing is opened until it is used.
 
     Args:
-        address: Of the database: `postgresql://role@host/name`, with what else libpq takes.
-        clock: Counts the seconds for which another's heartbeat stands still.
+        address: `postgresql://role@host/name`, with any other parameters of libpq.
+        clock: Measures how long another process's heartbeat has stood still.
 
     Raises:
-        InvalidInput: The address is not one.
+        InvalidInput: The address cannot be read.
         StoreError: PostgreSQL cannot be reached, refuses the role, or failed; the message says what to do.
     """
 
@@ -98,11 +101,11 @@ class PostgresDatabase:
         self._conninfo = make_conninfo("", **more)
         self.watch = Watch(clock)
         self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="mulligan-store")
-        self._own = threading.local()
+        self._thread = threading.local()  # `db` is the connection of the thread
         self._open: set[psycopg.Connection[Any]] = set()
         self._opening = threading.Lock()
-        self._every = "*"  # once a connection is open: what a transaction asks for that names no agent
-        self._reached = False
+        self._default_scope = "*"  # for transactions without an agent; set when a connection is opened
+        self._reached = False  # whether a connection was ever opened
         self._closed = False
 
     async def write(
@@ -117,9 +120,9 @@ class PostgresDatabase:
         """See `Engine.write`."""
         lock = f"agent {agent}" if alone is None and agent is not None else alone
         if lock is None:
-            begin = _Begin(_NAMED + _ALONE, ())
+            begin = _Begin(_SET_AGENT + _LOCK_ALL)
         else:
-            begin = _Begin(_NAMED + _LOCKED, (lock,)) if lock else _Begin(_NAMED + _SHARED, ())
+            begin = _Begin(_SET_AGENT + _LOCK_NAME, (lock,)) if lock else _Begin(_SET_AGENT + _LOCK_SHARED)
         return await self._do(begin, work, agent)
 
     async def read(
@@ -130,27 +133,30 @@ class PostgresDatabase:
         settled: bool = False,
         short: bool = False,
     ) -> T:
-        """See `Engine.read`. The writes of one agent are committed in order; those of all only if they are held up."""
-        alone = settled and agent is None
-        return await self._do(_Begin(_NAMED + _ALONE, ()) if alone else _Begin(_NAMED, (), reads=True), work, agent)
+        """See `Engine.read`. Writes of one agent are committed in order; a settled read of all agents takes a lock."""
+        if settled and agent is None:
+            return await self._do(_Begin(_SET_AGENT + _LOCK_ALL), work, agent)
+        return await self._do(_Begin(_SET_AGENT, reads=True), work, agent)
 
     async def remove(self, work: Callable[[Connection], T], *, agent: str | None = None) -> T:
-        """As `write`. PostgreSQL overwrites what was removed when it vacuums, and its log when that comes round."""
+        """Like `write`. PostgreSQL overwrites removed text when it vacuums, and its log when that is reused."""
         return await self.write(work, agent=agent)
 
     async def revision(self) -> str:
-        """That of everything in the database: numbers that were given are not seen in order."""
+        """The revision of the whole database: rows do not become visible in the order of their numbers."""
         return await self.read(lambda db: db.execute("SELECT CAST(pg_current_snapshot() AS text)").fetchone()[0])
 
     async def about(self) -> Mapping[str, str]:
         def work(db: Connection) -> Mapping[str, str]:
             role, server, size, *version = db.execute(_ABOUT).fetchone()
-            said = {"store": self.name, "version": described(*version), "server": f"PostgreSQL {server}"}
-            serves = "all agents" if self._every == "*" else f"the agent {self._every[1:]!r}"
-            said |= {"role": f"{role}, for {serves}", "size": f"{size / 1e6:.1f} MB"}
-            said["connections"] = str(db.execute(f"SELECT count(*) {_MINE}").fetchone()[0])
-            slow = db.execute(_SLOW).fetchall()
-            return {**said, **{f"slow now {n}": f"{ms:.0f} s, {text}" for n, (ms, text) in enumerate(slow, 1)}}
+            facts = {"store": self.name, "version": described(*version), "server": f"PostgreSQL {server}"}
+            scope = self._default_scope
+            served = "all agents" if scope == "*" else f"the agent {scope[1:]!r}"
+            facts |= {"role": f"{role}, for {served}", "size": f"{size / 1e6:.1f} MB"}
+            facts["connections"] = str(db.execute(f"SELECT count(*) {_MINE}").fetchone()[0])
+            for number, (seconds, query) in enumerate(db.execute(_SLOW).fetchall(), 1):
+                facts[f"slow now {number}"] = f"{seconds:.0f} s, {query}"
+            return facts
 
         return await self.read(work)
 
@@ -158,7 +164,7 @@ class PostgresDatabase:
         return await self.read(lambda db: db.execute("SELECT number FROM version").fetchone()[0] <= NEWEST)
 
     async def numbered(self, table: str, column: str) -> None:
-        """The table and the column are ours, never a user's."""
+        # the names of table and column are ours, so they can be put into SQL
         top = f"(SELECT coalesce(max({column}), 1) FROM {table})"
         query = f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), {top})"
         await self.write(lambda db: db.execute(query).fetchone())
@@ -167,7 +173,7 @@ class PostgresDatabase:
         return await self.read(verify)
 
     async def close(self) -> None:
-        """Finishes earlier work first."""
+        """Closes the connections after earlier work is done."""
         self._closed = True
         await asyncio.to_thread(self._threads.shutdown)
         for db in self._open:
@@ -185,30 +191,32 @@ class PostgresDatabase:
         except asyncio.CancelledError:
             await asyncio.wait([running])
             if not running.cancelled():
-                running.exception()  # nobody is told of it any more
+                running.exception()  # marks it as retrieved: nobody waits for it any more
             raise
 
     # --- in a thread --------------------------------------------------------------------------------------------
 
     def _run(self, begin: _Begin, work: Callable[[Connection], T], agent: str | None) -> T:
-        until, pause = time.monotonic() + SECONDS, 0.05
+        until, pause = time.monotonic() + TIMEOUT_SECONDS, 0.05
         while True:
             committing = False
             try:
                 db = self._connection()
-                result = self._begun(db, begin, work, agent)
+                result = self._begin_and_work(db, begin, work, agent)
                 committing = True
                 db.execute("COMMIT")
                 return result
             except (psycopg.Error, UnicodeError) as error:
                 self._end()
-                lost = isinstance(error, _LOST) and not isinstance(error, _TOO_LONG) and not self._usable()
+                is_connected = getattr(self._thread, "db", None) is not None
+                lost = isinstance(error, _LOST_CONNECTION) and not isinstance(error, _TIMEOUTS) and not is_connected
                 if committing and lost and not begin.reads:
                     raise StoreError(
-                        f"{self.name}: the connection was lost while a write was being committed: {_first(error)}. It "
-                        "may or may not be stored: check before you try again."
+                        f"{self.name}: the connection was lost while a write was being committed: {first_line(error)}. "
+                        "It may or may not be stored: check before you try again."
                     ) from error
-                if not ((lost and self._reached) or isinstance(error, _AGAIN)) or time.monotonic() > until:
+                can_retry = (lost and self._reached) or isinstance(error, _CONFLICTS)
+                if not can_retry or time.monotonic() > until:
                     raise explained(error, self.name) from error
                 time.sleep(pause)
                 pause = min(pause * 2, 1.0)
@@ -216,35 +224,34 @@ class PostgresDatabase:
                 self._end()
                 raise
 
-    def _begun(self, db: psycopg.Connection[Any], begin: _Begin, work: Callable[[Connection], T], agent: str | None):
+    def _begin_and_work(
+        self, db: psycopg.Connection[Any], begin: _Begin, work: Callable[[Connection], T], agent: str | None
+    ) -> T:
         db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if begin.reads else "BEGIN")
-        values = self._every if agent is None else f"={agent}", *begin.values
-        begun = db.execute(begin.sql.encode(), values).fetchone()
-        if begun and begun[1] > NEWEST:  # the tables were brought up to date since this connection was opened
-            every(db, self.name)
+        scope = self._default_scope if agent is None else f"={agent}"
+        row = db.execute(begin.sql.encode(), (scope, *begin.values)).fetchone()
+        if row and row[1] > NEWEST:  # the store was upgraded since this connection was opened
+            default_scope(db, self.name)  # raises the error for that
         return work(PostgresConnection(db))
 
     def _connection(self) -> psycopg.Connection[Any]:
-        db: psycopg.Connection[Any] | None = getattr(self._own, "db", None)
+        db: psycopg.Connection[Any] | None = getattr(self._thread, "db", None)
         if db is None:
             db = psycopg.connect(self._conninfo, autocommit=True)
             try:
-                self._every = every(db, self.name)
+                self._default_scope = default_scope(db, self.name)
             except BaseException:
                 db.close()
                 raise
             with self._opening:
                 self._open.add(db)
-            self._own.db = db
+            self._thread.db = db
             self._reached = True
         return db
 
-    def _usable(self) -> bool:
-        return getattr(self._own, "db", None) is not None
-
     def _end(self) -> None:
-        """Rolls back; a connection that cannot do that is given up."""
-        db: psycopg.Connection[Any] | None = getattr(self._own, "db", None)
+        """Rolls back. Gives up a connection that cannot."""
+        db: psycopg.Connection[Any] | None = getattr(self._thread, "db", None)
         if db is None:
             return
         try:
@@ -253,7 +260,7 @@ class PostgresDatabase:
             db.close()
             with self._opening:
                 self._open.discard(db)
-            self._own.db = None
+            self._thread.db = None
 
 
 _ROLE = (
@@ -265,21 +272,21 @@ _ROLE = (
 )
 
 
-def every(db: psycopg.Connection[Any], name: str) -> str:
-    """What a transaction of this role asks for that names no agent: all, or the agent that the role is bound to.
+def default_scope(db: psycopg.Connection[Any], name: str) -> str:
+    """The rows that a transaction of this role without an agent may see: "*" for all, or "=AGENT" for a bound role.
 
-    Raises `StoreError` unless this is a plain role that may serve, and the tables are of this version.
+    Raises `StoreError` unless this is an ordinary role that may serve, and the store has this version.
     """
-    found = db.execute(_ROLE, {"schema": SCHEMA}).fetchone()
-    assert found is not None
-    role, superuser, bypasses, there, owns = found
+    row = db.execute(_ROLE, {"schema": SCHEMA}).fetchone()
+    assert row is not None
+    role, superuser, bypasses, has_schema, owns = row
     if superuser or bypasses or owns:
-        what = "is a superuser" if superuser else "bypasses row-level security" if bypasses else "owns the tables"
+        problem = "is a superuser" if superuser else "bypasses row-level security" if bypasses else "owns the tables"
         raise StoreError(
-            f"{name}: the role {role} {what}, so agents would not be isolated from each other. Serve with an "
+            f"{name}: the role {role} {problem}, so agents would not be isolated from each other. Serve with an "
             f"ordinary role. To create one: {setup_command('mulligan_server')}"
         )
-    if not there:
+    if not has_schema:
         raise StoreError(f"{name} has no Mulligan store. To create one: {setup_command(role)}")
     try:
         version = db.execute(_VERSION.encode()).fetchone()
@@ -298,20 +305,17 @@ def every(db: psycopg.Connection[Any], name: str) -> str:
     return "*" if bound[0] is None else f"={bound[0]}"
 
 
-def _first(error: Exception) -> str:
-    """The first line of the message of a driver, without its full stop."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
 def explained(error: Exception, name: str) -> StoreError:
-    """An error of the driver as one that says what happened and what to do."""
-    said = _first(error)
-    if isinstance(error, psycopg.errors.InsufficientPrivilege) and "row-level security" in said:
-        return StoreError(f"{name}: the role of this server may not write for this agent: {said}.")
+    """Converts an error of the driver to one that says what happened, and what to do."""
+    message = first_line(error)
+    if isinstance(error, psycopg.errors.InsufficientPrivilege) and "row-level security" in message:
+        return StoreError(f"{name}: the role of this server may not write for this agent: {message}.")
     if isinstance(error, (psycopg.DataError, UnicodeError)):
-        return StoreError(f"{name} cannot store this: {said}.")
-    if isinstance(error, _TOO_LONG):
-        return StoreError(f"{name} took longer than {SECONDS:g} s: {said}. Try again; see: mulligan store status")
+        return StoreError(f"{name} cannot store this: {message}.")
+    if isinstance(error, _TIMEOUTS):
+        return StoreError(
+            f"{name} took longer than {TIMEOUT_SECONDS:g} s: {message}. Try again; see: mulligan store status"
+        )
     if isinstance(error, psycopg.OperationalError):
-        return StoreError(f"{name} cannot be reached: {said}. Check that PostgreSQL is running, and the address.")
-    return StoreError(f"{name}: {said}.")
+        return StoreError(f"{name} cannot be reached: {message}. Check that PostgreSQL is running, and the address.")
+    return StoreError(f"{name}: {message}.")

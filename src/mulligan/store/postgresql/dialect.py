@@ -1,4 +1,4 @@
-"""A connection of psycopg that takes the SQL of the code of rows: see `store.sqlite.engine`."""
+"""Runs the SQL of the store's functions on a connection of psycopg (see `store.sqlite.engine`)."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ import psycopg
 from mulligan.store.sqlite.engine import Cursor
 
 _TOKENS = re.compile(r"GLOB '(?P<glob>[^']*)'|(?P<text>'[^']*')|(?P<mark>/\*!|\*/)|(?P<place>\?)|:(?P<name>\w+)|%")
-"""What differs between the two. Texts in quotes are passed over."""
+"""The parts of a statement that differ between SQLite and psycopg, and texts in quotes, which stay as they are."""
 
 
 @cache
 def translated(sql: str) -> str:
-    """The statement with the placeholders of psycopg, and with what stands in `/*! … */`."""
+    """The statement with psycopg's placeholders, and without the marks around the parts in `/*! … */`."""
 
-    def other(found: re.Match[str]) -> str:
-        if (glob := found["glob"]) is not None:
+    def translate(token: re.Match[str]) -> str:
+        if (glob := token["glob"]) is not None:
             return "LIKE '" + glob.replace("*", "%%") + "'"
-        if found["text"]:
-            return found["text"].replace("%", "%%")
-        if found["mark"]:
+        if token["text"]:
+            return token["text"].replace("%", "%%")
+        if token["mark"]:
             return ""
-        if found["place"]:
+        if token["place"]:
             return "%s"
-        return f"%({found['name']})s" if found["name"] else "%%"
+        return f"%({token['name']})s" if token["name"] else "%%"
 
-    return _TOKENS.sub(other, sql)
+    return _TOKENS.sub(translate, sql)
 
 
 class PostgresConnection:
-    """The `Connection` of the code of rows over one of psycopg, within a transaction that somebody else ends."""
+    """The `Connection` of the store's functions, within a transaction that the caller ends."""
 
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         self._db = db

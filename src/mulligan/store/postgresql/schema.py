@@ -1,6 +1,6 @@
-"""Makes and updates the tables by the numbered scripts of `migrations/`, as their owner, and lets roles serve.
+"""Creates and updates the tables by the numbered scripts of `migrations/`, as their owner, and lets roles serve.
 
-A migration is never changed once released: the next change is the next migration.
+A released migration is never changed: the next change is a new migration.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ import psycopg
 from psycopg import sql
 
 from mulligan.core.errors import InvalidInput, StoreError
-from mulligan.store.sqlite.schema import expands, readable_from
+from mulligan.store.sqlite.schema import expands, readable_from, scripts
 
 SCHEMA = "mulligan"
-"""Where the tables stand in the database."""
+"""The schema of the database that holds the tables."""
 
 OLDEST = 16
-"""The oldest PostgreSQL whose SQL this is."""
+"""The oldest version of PostgreSQL that the store works with."""
 
-_FILES = sorted((Path(__file__).parent / "migrations").glob("*.sql"), key=lambda file: int(file.name.partition("_")[0]))
-NEWEST = len(_FILES)
-EXPANDING = frozenset(number for number, file in enumerate(_FILES, 1) if expands(file))
+_SCRIPTS = scripts(Path(__file__).parent)
+NEWEST = len(_SCRIPTS)
+"""The version of a store that is up to date."""
+EXPANDING = frozenset(number for number, script in enumerate(_SCRIPTS, 1) if expands(script))
 """The numbers of the migrations that only add: see `expands`."""
 
 
@@ -32,12 +33,12 @@ def setup_command(role: str = "") -> str:
 
 
 def setup(address: str, role: str = "", *, agent: str | None = None) -> int:
-    """Makes the tables or brings them up to date; the number of migrations that ran. Nothing that is done is repeated.
+    """Creates the tables or brings them up to date. Returns the number of migrations that ran. It can be repeated.
 
     Args:
-        address: With the role of the owner of the tables, such as that of the database.
-        role: One that may serve from now on; made if there is none of this name, without a password.
-        agent: The one agent that this role serves; None: any, each transaction by its name.
+        address: The address of the database, with the role that owns the tables.
+        role: A role that may serve from now on. It is created, without a password, if it does not exist.
+        agent: The only agent that this role serves. None: any agent; each transaction names its own.
 
     Raises:
         InvalidInput: The role cannot serve.
@@ -50,12 +51,16 @@ def setup(address: str, role: str = "", *, agent: str | None = None) -> int:
             ran = _migrate(db)
             if role:
                 _let_serve(db, role, agent)
-            for (one,) in db.execute("SELECT role FROM servers").fetchall():
-                _grant(db, one)
+            for (server,) in db.execute("SELECT role FROM servers").fetchall():
+                _grant(db, server)
             return ran
     except psycopg.Error as error:
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise StoreError(f"The store cannot be set up: {said}.") from error
+        raise StoreError(f"The store cannot be set up: {first_line(error)}.") from error
+
+
+def first_line(error: Exception) -> str:
+    """The first line of a driver's message, without its full stop."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _check_server(db: psycopg.Connection[Any]) -> None:
@@ -66,24 +71,26 @@ def _check_server(db: psycopg.Connection[Any]) -> None:
 def _migrate(db: psycopg.Connection[Any]) -> int:
     db.execute("CREATE SCHEMA IF NOT EXISTS mulligan")
     db.execute("SET LOCAL search_path = mulligan")
-    there = db.execute("SELECT to_regclass('mulligan.version')").fetchone()
-    version = db.execute("SELECT number FROM version").fetchone() if there and there[0] else None
-    done = version[0] if version else 0
-    if done > NEWEST:
-        raise StoreError(f"The store has version {done}, and this Mulligan needs version {NEWEST}: upgrade Mulligan.")
-    for file in _FILES[done:]:
-        db.execute(file.read_bytes())
-    if not version:
+    table = db.execute("SELECT to_regclass('mulligan.version')").fetchone()
+    row = db.execute("SELECT number FROM version").fetchone() if table and table[0] else None
+    version = row[0] if row else 0
+    if version > NEWEST:
+        raise StoreError(
+            f"The store has version {version}, and this Mulligan needs version {NEWEST}: upgrade Mulligan."
+        )
+    for script in _SCRIPTS[version:]:
+        db.execute(script.read_bytes())
+    if not row:
         db.execute("INSERT INTO version (number) VALUES (0)")
     db.execute("UPDATE version SET number = %s, readable_from = %s", (NEWEST, readable_from(NEWEST, EXPANDING)))
-    return NEWEST - done
+    return NEWEST - version
 
 
 def _let_serve(db: psycopg.Connection[Any], role: str, agent: str | None) -> None:
-    found = db.execute("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = %s", (role,)).fetchone()
-    if found is None:
+    existing = db.execute("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = %s", (role,)).fetchone()
+    if existing is None:
         db.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
-    elif found[0]:
+    elif existing[0]:
         raise InvalidInput(f"The role {role} is a superuser or bypasses row-level security: name an ordinary role.")
     owner = db.execute(
         "SELECT pg_has_role(%s, nspowner, 'MEMBER') FROM pg_namespace WHERE nspname = 'mulligan'", (role,)

@@ -1,6 +1,6 @@
-"""Checks that every record can be read. PostgreSQL itself holds to types, references and uniqueness.
+"""Checks that every record can be read. PostgreSQL itself enforces types, references and uniqueness.
 
-Nothing is mended here: what is damaged comes back from a copy of the database.
+Nothing is repaired here: damaged records must be restored from a copy of the database.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from mulligan.core.records import Lesson
 from mulligan.store.sqlite import episodes
 from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.rows import broken, json_in
-from mulligan.store.sqlite.verify import OF_BANK, OF_BENCHES, Records
+from mulligan.store.sqlite.verify import BANK_RECORDS, BENCH_RECORDS, Records
 
-_RECORDS = (Records(Lesson, "log", "Line {} of the log", "seq"), *OF_BANK, *OF_BENCHES)
+_RECORDS = (Records(Lesson, "log", "Line {} of the log", "seq"), *BANK_RECORDS, *BENCH_RECORDS)
 _JSON = (
     ("The payload of work {}", "SELECT w.id, p.payload FROM work w JOIN payloads p ON p.n = w.n"),
     ("The result of work {}", "SELECT id, result FROM work"),
@@ -24,15 +24,15 @@ _JSON = (
 
 
 def verify(db: Connection) -> Sequence[Fault]:
-    """What is wrong, of what this role sees; empty when all is well."""
-    found = [Fault(f"{why} Restore it from a copy.") for why in _unreadable(db)]
+    """The faults in all rows that this role sees."""
+    faults = [Fault(f"{why} Restore it from a copy.") for why in _unreadable(db)]
     lost = db.execute("SELECT l.id FROM lessons l WHERE NOT EXISTS (SELECT 1 FROM log v WHERE v.seq = l.version)")
-    found += [Fault(f"Lesson {id} has lost its text. Restore it from a copy.", id=id) for (id,) in lost]
-    for table, one in (("texts", "text"), ("images", "image")):
+    faults += [Fault(f"Lesson {id} has lost its text. Restore it from a copy.", id=id) for (id,) in lost]
+    for table, noun in (("texts", "text"), ("images", "image")):
         for sha256, content in db.execute(f"SELECT sha256, content FROM {table}"):
             if hashlib.sha256(content).hexdigest() != sha256:
-                found.append(Fault(f"The {one} {sha256[:12]} does not match its hash. Restore it from a copy."))
-    return found
+                faults.append(Fault(f"The {noun} {sha256[:12]} does not match its hash. Restore it from a copy."))
+    return faults
 
 
 def _unreadable(db: Connection) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""What the code of rows needs of a database: SQLite, or PostgreSQL behind `store.postgresql.dialect` (design/104).
+"""What the store's functions need of a database: SQLite, or PostgreSQL behind `store.postgresql.dialect` (design/104).
 
-Its SQL is what both understand. What stands in `/*! … */` is a comment for SQLite, and PostgreSQL runs it, such as the
-locks of rows, where SQLite has one writer at a time.
+They use SQL that both understand. The parts in `/*! … */` are comments for SQLite, and run on PostgreSQL: such as locks
+of rows, which SQLite does not need because it has one writer at a time.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """Values are named (`:n`) or in order (`?`)."""
+    """Placeholders are named (`:n`) or in order (`?`)."""
 
     def execute(self, sql: str, values: Any = ..., /) -> Cursor: ...
     def executemany(self, sql: str, values: Iterable[Any], /) -> Cursor: ...
 
 
 class Engine(Protocol):
-    """Runs each work, a function of a connection, in one transaction. The event loop waits for no disk and no lock.
-    Raises `StoreError`.
+    """Runs work, a function of a connection, in one transaction, without blocking the event loop.
 
-    agent: whose rows the work may touch, where the engine holds it to that; None: those of all that this store serves.
+    All methods raise `StoreError`. `agent` is the agent whose rows the work may touch, which PostgreSQL enforces; None:
+    all agents that this store serves.
     """
 
     @property
@@ -50,13 +50,13 @@ class Engine(Protocol):
         under_way: bool = False,
         short: bool = False,
     ) -> T:
-        """The result of `work`, committed. A cancelled caller still waits until it is committed or rolled back.
+        """Runs and commits `work`, and returns its result. A cancelled caller still waits for the end of the work.
 
         Args:
-            alone: Names what no other write works on meanwhile, such as one episode; "": nothing. Without it, that is
-                all of the agent, or else everything. SQLite has one writer at a time anyway.
-            under_way: Do not raise `RecordLost` here: the work is part of a longer task that should end in its own way
-                although the record is gone, and a later write of it, without this, raises.
+            alone: Names what no other write may work on at the same time, such as one episode; "": nothing. None: all
+                of the agent's rows, or without an agent, the whole store. (SQLite has one writer at a time anyway.)
+            under_way: Do not raise `RecordLost`: the work is part of a longer task, which should finish although the
+                record is gone. A later write without this option raises it.
             short: The work takes no longer than handing it to a thread, so SQLite may do it at once.
         """
         ...
@@ -72,29 +72,29 @@ class Engine(Protocol):
         """The result of `work`, which sees the store as of one moment.
 
         Args:
-            settled: After every write begun before.
+            settled: Wait for all writes that have begun before.
             short: See `write`.
         """
         ...
 
     async def remove(self, work: Callable[[Connection], T], *, agent: str | None = None) -> T:
-        """As `write`, for work that only removes: the text goes from where the engine has it, too."""
+        """Like `write`, for work that only removes rows: their text is also overwritten on the disk."""
         ...
 
     async def revision(self) -> str:
-        """A text that differs from an earlier one if anything was recorded meanwhile."""
+        """A text that changes whenever anything is recorded."""
         ...
 
     async def about(self) -> Mapping[str, str]:
-        """What only this engine knows of itself, such as its version and its size, by name."""
+        """Facts about the engine by name, such as its version and its size."""
         ...
 
     async def knows_all(self) -> bool:
-        """Whether this program knows all tables and columns: a newer one may have added some."""
+        """Whether this program knows all tables and columns; a newer one may have added some."""
         ...
 
     async def numbered(self, table: str, column: str) -> None:
-        """Has the next row of a table get a number above those that rows were stored with."""
+        """Makes the next row of a table get a number above those of its rows, after rows were stored with numbers."""
         ...
 
     async def verify(self, mend: bool) -> Sequence[Fault]:

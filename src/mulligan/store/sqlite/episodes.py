@@ -1,15 +1,15 @@
-"""Episodes, their events, files and journal steps as rows. Each function works within the caller's transaction."""
+"""Stores episodes, their events, files and journal steps. Each function works within the caller's transaction."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mulligan.core.codec import SCHEMA
 from mulligan.core.episode import Event, Stopped, advance
@@ -22,14 +22,14 @@ from mulligan.store.sqlite.images import forget, keep, packed, unpacked
 from mulligan.store.sqlite.rows import LAST, event_of, json_of, readable, record_of, unreadable
 from mulligan.store.sqlite.schema import statements
 
-BEGINNING = 200
-"""Characters of a task that a brief shows."""
+BRIEF_CHARACTERS = 200
+"""How much of a task a brief shows."""
 
 # --- writing ----------------------------------------------------------------------------------------------------
 
 
 def insert(db: Connection, episode: Episode, record: str, files: Mapping[str, str]) -> int:
-    """Adds an episode whose encoded record is `record`; the number of its row."""
+    """Adds an episode whose encoded record is `record`. Returns the number of its row."""
     record, images = packed(record)
     added = db.execute(
         "INSERT INTO episodes (id, run, schema, record, agent) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -48,7 +48,7 @@ def insert(db: Connection, episode: Episode, record: str, files: Mapping[str, st
 
 
 def agent_column(episode: Episode) -> str:
-    """The agent as the row repeats it from the record: without lone surrogates, which SQLite refuses."""
+    """The agent in the form that the row holds: without lone surrogates, which SQLite refuses."""
     return episode.agent.encode("utf-8", "replace").decode()
 
 
@@ -56,13 +56,13 @@ _COPY = statements(Path(__file__).with_name("copy_episode.sql"))
 
 
 def copy(db: Connection, old: int, new: int, event: str) -> None:
-    """Copies all events and steps of one row to another, and appends this encoded event."""
+    """Copies all events and steps of one episode to another, and appends this encoded event."""
     for statement in _COPY:
         db.execute(statement, {"old": old, "new": new, "schema": SCHEMA, "event": event})
 
 
 def remove(db: Connection, n: int) -> None:
-    """Removes an episode with all that belongs to it alone: a text or an image of another episode, too, stays."""
+    """Removes an episode with all that belongs to it alone. Texts and images that other episodes use stay."""
     db.execute("DELETE FROM results WHERE step IN (SELECT n FROM steps WHERE episode = ?)", (n,))
     for table in ("steps", "events", "files", "leases"):
         db.execute(f"DELETE FROM {table} WHERE episode = ?", (n,))
@@ -72,7 +72,7 @@ def remove(db: Connection, n: int) -> None:
 
 
 def begin_step(db: Connection, n: int, key: str, request: str, request_hash: str) -> None:
-    """Adds a step. One of the same key and request is replaced; with another request, all steps begun after it go."""
+    """Adds a step. It replaces a step with the same key; if the request differs, it also removes all later steps."""
     request, images = packed(request)
     keep(db, n, images)
     insert = "INSERT INTO steps (episode, key, request_hash, request) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -88,69 +88,83 @@ def begin_step(db: Connection, n: int, key: str, request: str, request_hash: str
 # --- reading ----------------------------------------------------------------------------------------------------
 
 
-def missing(episode: str) -> NotFound:
+def _no_such_episode(episode: str) -> NotFound:
     return NotFound(f"There is no episode {episode!r} in this store.")
 
 
 def row(db: Connection, episode: str) -> int:
-    """The number of its row. Raises `NotFound`."""
-    found = db.execute("SELECT n FROM episodes WHERE id = ?", (episode,)).fetchone()
-    if found is None:
-        raise missing(episode)
-    return found[0]
+    """The number of the episode's row. Raises `NotFound`."""
+    number = db.execute("SELECT n FROM episodes WHERE id = ?", (episode,)).fetchone()
+    if number is None:
+        raise _no_such_episode(episode)
+    return number[0]
 
 
 def begun(db: Connection, episode: str) -> Episode:
     """The episode as it was created. Raises `NotFound`, `Unreadable`."""
-    found = db.execute("SELECT schema, record FROM episodes WHERE id = ?", (episode,)).fetchone()
-    if found is None:
-        raise missing(episode)
-    schema, record = found
-    return record_of(Episode, f"Episode {episode}", schema, unpacked(db, f"Episode {episode}", record))
+    row = db.execute("SELECT schema, record FROM episodes WHERE id = ?", (episode,)).fetchone()
+    if row is None:
+        raise _no_such_episode(episode)
+    return _decode(db, episode, *row)
+
+
+def _decode(db: Connection, id: str, schema: int, record: str) -> Episode:
+    """The episode as it was created. Raises `Unreadable`."""
+    return record_of(Episode, f"Episode {id}", schema, unpacked(db, f"Episode {id}", record))
 
 
 def load(db: Connection, episode: str, agent: str | None) -> Episode:
-    found = _select(
-        db, "id = :id AND (CAST(:agent AS TEXT) IS NULL OR agent = :agent)", {"id": episode, "agent": agent}, 1
-    )
-    if not found:
-        raise missing(episode)
-    return _folded(db, *found[0])
+    """The episode with its events applied. agent: it must be this agent's. Raises `NotFound`, `Unreadable`."""
+    condition = "id = :id AND (CAST(:agent AS TEXT) IS NULL OR agent = :agent)"
+    for rows in _select(db, condition, {"id": episode, "agent": agent}, 1):
+        return _replay(db, rows)
+    raise _no_such_episode(episode)
 
 
 def newest(db: Connection, run: str | None, agent: str | None, limit: int, benches: bool) -> Sequence[Episode]:
-    conditions = [
-        *(["run = :run"] if run is not None else []),
-        *(["agent = :agent"] if agent is not None else []),
-        *([] if benches else ["run NOT IN (SELECT id FROM bench_runs)"]),
-    ]
-    found = _select(db, " AND ".join(conditions) or "TRUE", {"run": run, "agent": agent}, limit)
-    return tuple(readable(found, lambda rows: _folded(db, *rows)))
+    """The newest episodes. benches: include those of benchmark runs."""
+    conditions = ["TRUE"]
+    if run is not None:
+        conditions.append("run = :run")
+    if agent is not None:
+        conditions.append("agent = :agent")
+    if not benches:
+        conditions.append("run NOT IN (SELECT id FROM bench_runs)")
+    selected = _select(db, " AND ".join(conditions), {"run": run, "agent": agent}, limit)
+    return tuple(readable(selected, lambda rows: _replay(db, rows)))
 
 
-def _select(
-    db: Connection, where: str, values: Mapping[str, str | None], limit: int
-) -> Sequence[tuple[str, int, str, Sequence[tuple[int, int, str]]]]:
-    """Of each episode that the condition holds for, newest first: id, schema, record and rows of events."""
-    chosen = f"SELECT n, id, schema, record FROM episodes WHERE {where} ORDER BY n DESC LIMIT :limit"
-    values = {**values, "limit": limit}  # pyright: ignore[reportAssignmentType]
-    rows = db.execute(chosen, values).fetchall()
-    happened = db.execute(
-        f"SELECT episode, schema, event FROM events WHERE episode IN (SELECT n FROM ({chosen}) chosen)"
+class _EpisodeRows(NamedTuple):
+    """The rows of an episode: its own, and those of its events (episode, schema, event)."""
+
+    id: str
+    schema: int
+    record: str
+    events: Sequence[tuple[int, int, str]]
+
+
+def _select(db: Connection, condition: str, values: Mapping[str, str | None], limit: int) -> Sequence[_EpisodeRows]:
+    """The rows of all episodes that meet the condition, newest first."""
+    selected = f"SELECT n, id, schema, record FROM episodes WHERE {condition} ORDER BY n DESC LIMIT :limit"
+    parameters = {**values, "limit": limit}
+    rows = db.execute(selected, parameters).fetchall()
+    event_rows = db.execute(
+        f"SELECT episode, schema, event FROM events WHERE episode IN (SELECT n FROM ({selected}) chosen)"
         " ORDER BY episode, seq",
-        values,
+        parameters,
     )
-    by_row = {n: list(events) for n, events in groupby(happened, key=lambda event: event[0])}
-    return [(id, schema, record, by_row.get(n, [])) for n, id, schema, record in rows]
+    by_episode = {n: list(events) for n, events in groupby(event_rows, key=lambda event: event[0])}
+    return [_EpisodeRows(id, schema, record, by_episode.get(n, [])) for n, id, schema, record in rows]
 
 
-def _folded(db: Connection, id: str, schema: int, record: str, events: Iterable[tuple[int, int, str]]) -> Episode:
-    """The episode of these rows. Raises `Unreadable`."""
-    episode = record_of(Episode, f"Episode {id}", schema, unpacked(db, f"Episode {id}", record))
+def _replay(db: Connection, rows: _EpisodeRows) -> Episode:
+    """The episode with its events applied. Raises `Unreadable`."""
+    id = rows.id
+    episode = _decode(db, id, rows.schema, rows.record)
     what = f"An event of episode {id}"
     try:
-        for _, written, text in events:
-            episode = advance(episode, event_of(what, written, unpacked(db, what, text)))
+        for _, schema, text in rows.events:
+            episode = advance(episode, event_of(what, schema, unpacked(db, what, text)))
     except (InvalidInput, OutOfOrder) as error:
         raise unreadable(f"Episode {id}", error) from error
     return episode
@@ -198,26 +212,23 @@ def workspaces(db: Connection) -> Sequence[Mapping[str, Json]]:
 
 
 def resolve(db: Connection, prefix: str) -> Sequence[str]:
-    """The episodes of this id or run, or else of the one run that begins so. Raises `NotFound`."""
-    exact = db.execute("SELECT id, run FROM episodes WHERE id = ?", (prefix,)).fetchall()
-    exact = exact or db.execute("SELECT id, run FROM episodes WHERE run = ? ORDER BY n", (prefix,)).fetchall()
-    found: list[tuple[str, str]] = (
-        exact
-        or db.execute(
-            "SELECT id, run FROM episodes WHERE id >= :a AND id < :b OR run >= :a AND run < :b ORDER BY n",
-            {"a": prefix, "b": prefix + LAST},
-        ).fetchall()
-    )
-    if not found:
+    """The ids of the episodes with this id or run, or else of the one run that begins with it. Raises `NotFound`."""
+    values = {"first": prefix, "last": prefix + LAST}
+    rows: list[tuple[str, str]] = []
+    for condition in ("id = :first", "run = :first", "id >= :first AND id < :last OR run >= :first AND run < :last"):
+        rows = db.execute(f"SELECT id, run FROM episodes WHERE {condition} ORDER BY n", values).fetchall()
+        if rows:
+            break
+    else:
         raise NotFound(f"No run or episode begins with {prefix!r}. To list the runs: mulligan runs list")
-    runs = list(dict.fromkeys(run or id for id, run in found))
+    runs = list(dict.fromkeys(run or id for id, run in rows))
     if len(runs) > 1:
         more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
         raise NotFound(f"{prefix!r} matches several runs: {', '.join(runs[:5])}{more}. Give more characters of the id.")
-    return tuple(id for id, _ in found)
+    return tuple(id for id, _ in rows)
 
 
-# --- lists that read no event, however long the episodes are ------------------------------------------------------
+# --- lists that do not decode events, so that long episodes cost no more -------------------------------------------
 
 _BRIEF = (
     "SELECT p.id, p.schema, p.record,"
@@ -230,16 +241,15 @@ _BRIEF = (
     " FROM episodes p WHERE {where} ORDER BY p.n DESC /*! LIMIT :limit */"
 )
 _KINDS = {kind: f'{{"event":"{kind}",' for kind in ("acted", "evaluated", "stopped", "revised", "rated")}
-"""How the text of an event begins."""
+"""How the text of each kind of event begins."""
 
-
-_REASON = (
+_STOP_REASON = (
     "coalesce((SELECT CASE WHEN substr(v.event, 1, length(:stopped)) = :stopped"
     " THEN json_extract(v.event, '$.stop.reason') END FROM events v WHERE v.episode = p.n"
     " AND substr(v.event, 1, length(:revised)) <> :revised AND substr(v.event, 1, length(:rated)) <> :rated"
     " ORDER BY v.seq DESC LIMIT 1), '')"
 )
-_TEXT = (
+_CONTAINS_TEXT = (
     "(lower(p.id) LIKE lower(:text) ESCAPE '~'"
     " OR lower(CASE WHEN json_valid(p.record) THEN json_extract(p.record, '$.task.prompt') END)"
     " LIKE lower(:text) ESCAPE '~')"
@@ -255,31 +265,34 @@ def briefs(
     stops: Collection[str],
     benches: bool,
 ) -> Sequence[Brief]:
-    conditions = [
-        *([] if agent is None else ["agent = :agent"]),
-        *([] if benches else ["p.run NOT IN (SELECT id FROM bench_runs)"]),
-        *([_TEXT] if text else []),
-        *([f"{_REASON} IN (SELECT value FROM json_each(:stops))"] if stops else []),
-    ]
-    where = " AND ".join(conditions) or "TRUE"
-    like = f"%{re.sub('[~%_]', lambda found: f'~{found[0]}', text)}%"
+    """Summaries of the newest episodes that meet all conditions. benches: include those of benchmark runs."""
+    own = "TRUE" if agent is None else "agent = :agent"
+    conditions = [own]
+    if not benches:
+        conditions.append("p.run NOT IN (SELECT id FROM bench_runs)")
+    if text:
+        conditions.append(_CONTAINS_TEXT)
+    if stops:
+        conditions.append(f"{_STOP_REASON} IN (SELECT value FROM json_each(:stops))")
+    like = f"%{re.sub('[~%_]', lambda special: f'~{special[0]}', text)}%"
     values: dict[str, Any] = {"agent": agent, "before": before, "text": like, "limit": limit, **_KINDS}
     values["stops"] = json.dumps(sorted(stops))
     if before is not None:
-        own = "TRUE" if agent is None else "agent = :agent"
-        last = db.execute(f"SELECT n FROM episodes WHERE id = :before AND {own}", values).fetchone()
-        if last is None:
-            raise missing(before)
-        where, values["before"] = f"{where} AND p.n < :before", last[0]
-    with closing(db.execute(_BRIEF.format(where=where), values)) as rows:
-        return tuple(islice(readable(rows, lambda found: _brief(db, *found)), limit))
+        row = db.execute(f"SELECT n FROM episodes WHERE id = :before AND {own}", values).fetchone()
+        if row is None:
+            raise _no_such_episode(before)
+        conditions.append("p.n < :before")
+        values["before"] = row[0]
+    with closing(db.execute(_BRIEF.format(where=" AND ".join(conditions)), values)) as rows:
+        return tuple(islice(readable(rows, lambda row: _brief(db, *row)), limit))
 
 
 def _brief(db: Connection, id: str, schema: int, record: str, trials: int, stopped: str | None, judged: int) -> Brief:
-    begun = record_of(Episode, f"Episode {id}", schema, unpacked(db, f"Episode {id}", record))
-    last = event_of(f"The end of episode {id}", SCHEMA, stopped) if stopped else None
-    reason = last.stop.reason if isinstance(last, Stopped) else None
-    prompt = begun.task.prompt[:BEGINNING]
+    """The summary in a row of `_BRIEF`."""
+    begun = _decode(db, id, schema, record)
+    event = event_of(f"The end of episode {id}", SCHEMA, stopped) if stopped else None
+    reason = event.stop.reason if isinstance(event, Stopped) else None
+    prompt = begun.task.prompt[:BRIEF_CHARACTERS]
     return Brief(id, begun.run, begun.agent, begun.started, prompt, trials, reason, bool(judged), begun.head)
 
 
@@ -290,8 +303,9 @@ _REVISION_OF_ONE = (
 
 
 def revision(db: Connection, episode: str) -> str:
-    found = db.execute(_REVISION_OF_ONE, {"n": row(db, episode)}).fetchone()
-    return " ".join(map(str, (*found, leases.holder(db, episode))))
+    """A text that changes when anything of this episode changes."""
+    newest_rows = db.execute(_REVISION_OF_ONE, {"n": row(db, episode)}).fetchone()
+    return " ".join(map(str, (*newest_rows, leases.holder(db, episode))))
 
 
 def ids(db: Connection, prefix: str, agent: str | None, limit: int) -> Sequence[str]:
@@ -303,14 +317,14 @@ def ids(db: Connection, prefix: str, agent: str | None, limit: int) -> Sequence[
 
 
 def agents(db: Connection, prefix: str, limit: int) -> Sequence[str]:
-    """Goes from one agent to the next in the index: as many steps as there are agents, not episodes."""
-    found: list[str] = []
+    """The ids of agents. Jumps from one to the next in the index, so the cost grows with agents, not episodes."""
+    ids: list[str] = []
     after, operator = prefix, ">=" if prefix else ">"
-    while len(found) < limit:
+    while len(ids) < limit:
         query = f"SELECT min(agent) FROM episodes WHERE agent {operator} ? AND agent < ?"
         (name,) = db.execute(query, (after, prefix + LAST)).fetchone()
         if name is None:
             break
-        found.append(name)
+        ids.append(name)
         after, operator = name, ">"
-    return tuple(found)
+    return tuple(ids)

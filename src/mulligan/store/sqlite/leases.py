@@ -1,9 +1,10 @@
-"""Leases as rows: who may drive an episode or a benchmark run. Each function works within the caller's transaction."""
+"""Leases: who may drive an episode or a benchmark run. Each function works within the caller's transaction."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mulligan.core.errors import LeaseLost, NotFound
 from mulligan.core.protocols import Lease
@@ -13,10 +14,16 @@ from mulligan.store.sqlite.engine import Connection
 
 @dataclass(frozen=True)
 class Leased:
-    """What is leased: its word for messages, its table, the table of its leases, and the column there that names it."""
+    """A kind of thing that is leased.
+
+    Attributes:
+        word: names it in messages.
+        table: its table.
+        leases: the table of its leases, with its number in `column`.
+    """
 
     word: str
-    rows: str
+    table: str
     leases: str
     column: str
 
@@ -26,17 +33,17 @@ BENCH_RUNS = Leased("Benchmark run", "bench_runs", "bench_leases", "run")
 
 
 def acquire(db: Connection, watch: Watch, id: str, owner: str, seconds: float, of: Leased = EPISODES) -> Lease:
-    """A new lease.
+    """Takes a new lease.
 
     Raises:
-        LeaseLost: Another holds it, unless that was a process of this machine that has died, or its heartbeat has
-            stood still for `seconds`.
-        NotFound: There is nothing of this id.
+        LeaseLost: Another process holds the lease. A lease is free if its holder was a process of this machine that has
+            died, or if its heartbeat has stood still for `seconds`.
+        NotFound: There is nothing with this id.
     """
-    row, holder, fence, until = _found(db, id, of)
+    row, holder, fence, until = _lease_row(db, id, of)
     if holder not in ("", owner) and not died(holder):
-        stood = watch.seconds_unchanged(of.leases, row, (holder, fence, until))
-        if stood < seconds:
+        idle_seconds = watch.seconds_unchanged(of.leases, row, (holder, fence, until))
+        if idle_seconds < seconds:
             local = is_local(holder)
             raise LeaseLost(
                 f"{of.word} {id} is in use by {named(holder)}. Let it finish, or end that process first"
@@ -52,18 +59,20 @@ def acquire(db: Connection, watch: Watch, id: str, owner: str, seconds: float, o
 
 
 def holder(db: Connection, episode: str) -> str | None:
-    """Who drives the episode now, for display. None when the lease was released, its holder has died, or it has run
-    out by the clock of the machine that wrote it."""
-    _, holder, _, until = _found(db, episode, EPISODES)
+    """Who drives the episode now, for display.
+
+    None if the lease was released, its holder has died, or it has expired by the clock of the machine that wrote it.
+    """
+    _, holder, _, until = _lease_row(db, episode, EPISODES)
     return holder if holder and until > time.time() and not died(holder) else None
 
 
 def held(db: Connection, lease: Lease, of: Leased = EPISODES) -> int:
-    """The number of the leased row. Raises `LeaseLost` when this lease is no longer the newest.
+    """The number of the leased row. Raises `LeaseLost` if this lease is no longer the newest.
 
-    A lease that nobody has taken over is valid, however old: the fence, not the clock, keeps writers apart.
+    A lease that nobody has taken over is valid, however old it is: the fence, not the clock, keeps writers apart.
     """
-    row, holder, fence, _ = _found(db, lease.episode, of)
+    row, holder, fence, _ = _lease_row(db, lease.episode, of)
     if (holder, fence) != (lease.owner, lease.fence):
         now = f"is now driven by {named(holder)}" if holder else "was released"
         raise LeaseLost(f"{of.word} {lease.episode} {now}: {named(lease.owner)} can no longer write to it.")
@@ -84,13 +93,21 @@ def end(db: Connection, row: int, of: Leased = EPISODES) -> None:
     db.execute(f"UPDATE {of.leases} SET owner = '', until = 0 WHERE {of.column} = ?", (row,))
 
 
-def _found(db: Connection, id: str, of: Leased) -> tuple[int, str, int, float]:
-    """Row number, owner, fence and expiry (seconds since the epoch)."""
-    found = db.execute(
+class _LeaseRow(NamedTuple):
+    """The number of a leased row, and its lease. until: when it expires, in seconds since the epoch."""
+
+    row: int
+    holder: str
+    fence: int
+    until: float
+
+
+def _lease_row(db: Connection, id: str, of: Leased) -> _LeaseRow:
+    row = db.execute(
         "SELECT d.n, coalesce(l.owner, ''), coalesce(l.fence, 0), coalesce(l.until, 0)"
-        f" FROM {of.rows} d LEFT JOIN {of.leases} l ON l.{of.column} = d.n WHERE d.id = ?",
+        f" FROM {of.table} d LEFT JOIN {of.leases} l ON l.{of.column} = d.n WHERE d.id = ?",
         (id,),
     ).fetchone()
-    if found is None:
+    if row is None:
         raise NotFound(f"There is no {of.word.lower()} {id!r} in this store.")
-    return found
+    return _LeaseRow(*row)

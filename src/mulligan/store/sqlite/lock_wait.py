@@ -1,4 +1,4 @@
-"""Waits for locks of other processes on a file of SQLite."""
+"""Waits for the locks that other processes hold on an SQLite file."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
-"""Seconds between two looks at a lock of another process; the last one from then on."""
+"""Seconds between two attempts to get a lock; the last one is repeated."""
 
-SAY_AFTER = 2.0
-"""Seconds of waiting for another process's lock after which a warning is logged."""
+WARN_AFTER_SECONDS = 2.0
+"""How long to wait for another process's lock before a warning is logged."""
 
 log = logging.getLogger("mulligan")
 
 
 class MustWait(Exception):
-    """Work that was to be done without waiting has to wait."""
+    """Work that may not wait would have to wait."""
 
 
 class LockWait:
-    """Waits for locks of other processes, and logs it. After a wait that took too long, the next work does not wait
-    again until the lock was free once, or nothing was asked for as long."""
+    """Waits for locks of other processes, and logs it.
+
+    After a wait of `seconds` in vain, later work does not wait again until the lock was free once, or no work came for
+    as long.
+    """
 
     def __init__(self, path: Path, seconds: float, clock: Callable[[], float]) -> None:
         self._path, self._seconds, self._clock = path, seconds, clock
@@ -35,8 +38,9 @@ class LockWait:
         self._logged = False
 
     def through(self, do: Callable[[], T], *, waits: bool = True) -> T:
-        """The result of `do`, called again while the file is busy; without `waits`, `MustWait` is raised then."""
-        began, pauses = self._clock() if waits else 0.0, iter(PAUSES)
+        """The result of `do`, which is called again while the file is busy; if not `waits`, raises `MustWait` then."""
+        began = self._clock() if waits else 0.0
+        pauses = iter(PAUSES)
         while True:
             try:
                 result = do()
@@ -45,20 +49,20 @@ class LockWait:
                     raise
                 if not waits:
                     raise MustWait from None
-                if not self._go_on(began):
+                if not self._may_wait(began):
                     raise
                 time.sleep(next(pauses, PAUSES[-1]))
             else:
                 self._since, self._logged = None, False
                 return result
 
-    def _go_on(self, began: float) -> bool:
+    def _may_wait(self, began: float) -> bool:
         now = self._clock()
         if self._since is None or began - self._last > self._seconds:
             self._since, self._logged = began, False
         self._last = now
         waited = now - self._since
-        if not self._logged and waited >= min(SAY_AFTER, self._seconds / 2):
+        if not self._logged and waited >= min(WARN_AFTER_SECONDS, self._seconds / 2):
             self._logged = True
             log.warning("waiting for another process that has %s locked (%g s at most)", self._path, self._seconds)
         return waited < self._seconds

@@ -1,7 +1,7 @@
 """Queued work in the SQLite file of the episodes: the `Queue` of core.lessons.
 
-Work is claimed under a lease with a fence, as episodes are: only one of two processes gets it. Work of a process that
-died is free at once on this machine, and elsewhere when its heartbeat has stood still for the length of a lease.
+Like episodes, work is claimed under a lease with a fence, so only one of two processes gets it. When a process has
+died, its work is free at once on the same machine, and elsewhere once its heartbeat has stood still for a lease.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError, Unreadable
@@ -17,18 +17,20 @@ from mulligan.core.records import Json
 from mulligan.core.work_queue import Claim, Queued, QueueStatus
 from mulligan.recording.holders import Watch, died, named
 from mulligan.store.sqlite.engine import Connection, Engine
-from mulligan.store.sqlite.lessons.rows import owned, reader, writer
-from mulligan.store.sqlite.lessons.worth import followed
+from mulligan.store.sqlite.lessons.rows import ensure_agent, find_agent, owned
+from mulligan.store.sqlite.lessons.worth import settle_recalls
 from mulligan.store.sqlite.rows import json_of, readable, unreadable
 from mulligan.text.secrets import mask, mask_json
 
 CLAIM_SECONDS = 60.0
-"""Seconds for which a heartbeat has to stand still where no length of a claim is given."""
+"""How long a heartbeat must stand still before work is free, if no length of a claim is given."""
 
 _TABLE = "work"
 
-HOLD, SKIP = " /*! FOR UPDATE */", " /*! FOR UPDATE SKIP LOCKED */"
-"""Behind a query whose rows are changed then: wait for whoever holds one of them, or pass them over."""
+HOLD = " /*! FOR UPDATE */"
+"""Ends a query for rows that will be changed: waits for a transaction that holds one of them."""
+SKIP = " /*! FOR UPDATE SKIP LOCKED */"
+"""Like `HOLD`, but leaves out rows that another transaction holds."""
 
 _SELECT = (
     "SELECT w.n, w.id, w.kind, a.id, p.payload, w.status, w.attempts, w.created, w.finished, w.result, w.error,"
@@ -37,7 +39,7 @@ _SELECT = (
 
 
 class SqliteQueue:
-    """Over a database that the store opens and closes."""
+    """Queued work in a database that the store opens and closes."""
 
     capacity = 10_000
 
@@ -54,8 +56,8 @@ class SqliteQueue:
         waiting: bool = False,
         follows: Sequence[str] = (),
     ) -> str:
-        given, _ = await self.begin(kind, agent_id, payload, key=key, waiting=waiting, follows=follows)
-        return given.id
+        queued, _ = await self.begin(kind, agent_id, payload, key=key, waiting=waiting, follows=follows)
+        return queued.id
 
     async def begin(
         self,
@@ -72,12 +74,12 @@ class SqliteQueue:
         text = _text(payload, f"Work of kind {kind}")
 
         def work(db: Connection) -> tuple[Queued, Claim | None]:
-            agent = writer(db, agent_id)
-            found = None if key is None else _keyed(db, agent, kind, key, HOLD)
-            if found:
-                n, _, status, holder, until = found
+            agent = ensure_agent(db, agent_id)
+            existing = None if key is None else _with_key(db, agent, kind, key, HOLD)
+            if existing:
+                n, _, status, holder, until = existing
             else:
-                # status <> 'done' is what the index work_open is limited to
+                # status <> 'done' is the condition of the index work_open
                 pending = "agent = ? AND status IN ('queued', 'running') AND status <> 'done'"
                 if db.execute(f"SELECT count(*) FROM work WHERE {pending}", (agent,)).fetchone()[0] >= self.capacity:
                     raise StoreError(
@@ -94,22 +96,24 @@ class SqliteQueue:
             for receipt in follows:
                 db.execute(_FOLLOWS, {"work": n, "receipt": receipt})
             if follows:
-                followed(db, n)
-            gone = status == "running" and _gone(self._db.watch, n, holder, until, seconds)
-            if owner is not None and (gone or status in ("queued", "waiting")):
-                return _claimed(db, n, owner, seconds)
+                settle_recalls(db, n)
+            abandoned = status == "running" and _is_abandoned(self._db.watch, n, holder, until, seconds)
+            if owner is not None and (abandoned or status in ("queued", "waiting")):
+                return _claim(db, n, owner, seconds)
             return _read(db, n), None
 
         return await self._db.write(work, agent=agent_id, short=True)
 
     async def find(self, agent_id: str, kind: str, key: str) -> str | None:
-        found = await self._db.read(lambda db: _keyed(db, reader(db, agent_id), kind, key), agent=agent_id, short=True)
-        return found and found[1]
+        row = await self._db.read(
+            lambda db: _with_key(db, find_agent(db, agent_id), kind, key), agent=agent_id, short=True
+        )
+        return row and row[1]
 
     async def turn(self, agent_id: str, id: str, *, waiting: bool) -> None:
         def work(db: Connection) -> None:
-            n, status, _, holder, until = _found(db, reader(db, agent_id), id, HOLD)
-            if status == "running" and not _gone(self._db.watch, n, holder, until, CLAIM_SECONDS):
+            n, status, _, holder, until = _find(db, find_agent(db, agent_id), id, HOLD)
+            if status == "running" and not _is_abandoned(self._db.watch, n, holder, until, CLAIM_SECONDS):
                 raise _busy(id, holder)
             if status in ("done", "failed"):
                 raise StoreError(f"Job {id} is {status}: there is nothing left to do.")
@@ -118,19 +122,19 @@ class SqliteQueue:
         await self._db.write(work, agent=agent_id, short=True)
 
     async def due(self, kinds: Sequence[str]) -> float | None:
-        return await self._db.read(lambda db: _next(db, self._db.watch, kinds), short=True)
+        return await self._db.read(lambda db: _next_time(db, self._db.watch, kinds), short=True)
 
     async def claim(self, owner: str, seconds: float, kinds: Sequence[str]) -> tuple[Queued, Claim] | None:
         watch = self._db.watch
-        # looking does not hold up those who write
-        if await self._db.read(lambda db: _due(db, watch, kinds, seconds), short=True) is None:
+        # reads first, because a read does not delay other writers
+        if await self._db.read(lambda db: _claimable(db, watch, kinds, seconds), short=True) is None:
             return None
 
         def work(db: Connection) -> tuple[Queued, Claim] | None:
-            while (n := _due(db, watch, kinds, seconds, SKIP)) is not None:
+            while (n := _claimable(db, watch, kinds, seconds, SKIP)) is not None:
                 try:
-                    return _claimed(db, n, owner, seconds)
-                except Unreadable as error:  # it must not hold up what is queued behind it
+                    return _claim(db, n, owner, seconds)
+                except Unreadable as error:  # it must not block the work behind it
                     release(db, n, "failed", str(error), finished=time.time())
             return None
 
@@ -138,12 +142,12 @@ class SqliteQueue:
 
     async def take(self, agent_id: str, id: str, owner: str, seconds: float) -> tuple[Queued, Claim]:
         def work(db: Connection) -> tuple[Queued, Claim]:
-            n, status, borrowed, holder, until = _found(db, reader(db, agent_id), id, HOLD)
-            if status == "running" and not _gone(self._db.watch, n, holder, until, seconds):
+            n, status, borrowed, holder, until = _find(db, find_agent(db, agent_id), id, HOLD)
+            if status == "running" and not _is_abandoned(self._db.watch, n, holder, until, seconds):
                 raise _busy(id, holder)
             if not borrowed or status not in ("waiting", "running"):
                 raise StoreError(f"Job {id} is not waiting for an answer: it is {status}.")
-            return _claimed(db, n, owner, seconds)
+            return _claim(db, n, owner, seconds)
 
         return await self._db.write(work, agent=agent_id, short=True)
 
@@ -182,14 +186,14 @@ class SqliteQueue:
 
     async def look(self, agent_id: str | None, id: str) -> Queued:
         return await self._db.read(
-            lambda db: _read(db, _found(db, reader(db, agent_id), id)[0]), agent=agent_id, short=True
+            lambda db: _read(db, _find(db, find_agent(db, agent_id), id).n), agent=agent_id, short=True
         )
 
     async def pending(
         self, agent_id: str | None = None, limit: int = 50, *, kind: str | None = None
     ) -> Sequence[Queued]:
         def work(db: Connection) -> Sequence[Queued]:
-            agent = reader(db, agent_id)
+            agent = find_agent(db, agent_id)
             query = (
                 f"SELECT n FROM work WHERE {owned(agent, 'agent')} AND status <> 'done'"
                 " AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind) ORDER BY n LIMIT :limit"
@@ -201,26 +205,26 @@ class SqliteQueue:
 
     async def accepted_since(self, agent_id: str | None, at: float) -> Sequence[Queued]:
         def work(db: Connection) -> Sequence[Queued]:
-            agent = reader(db, agent_id)
+            agent = find_agent(db, agent_id)
             query = f"SELECT n FROM work WHERE {owned(agent, 'agent')} AND created >= :at ORDER BY n"
-            found = db.execute(query, {"agent": agent, "at": at}).fetchall()
-            return tuple(readable(found, lambda row: _read(db, row[0])))
+            numbers = db.execute(query, {"agent": agent, "at": at}).fetchall()
+            return tuple(readable(numbers, lambda row: _read(db, row[0])))
 
         return await self._db.read(work, agent=agent_id)
 
     async def depth(self) -> Mapping[str, Mapping[QueueStatus, int]]:
         def work(db: Connection) -> Mapping[str, Mapping[QueueStatus, int]]:
-            found: dict[str, dict[QueueStatus, int]] = {}
+            depths: dict[str, dict[QueueStatus, int]] = {}
             query = "SELECT kind, status, count(*) FROM work WHERE status <> 'done' GROUP BY kind, status"
             for kind, status, count in db.execute(query):
-                found.setdefault(kind, {})[status] = count
-            return found
+                depths.setdefault(kind, {})[status] = count
+            return depths
 
         return await self._db.read(work)
 
 
 def settle(db: Connection, agent: int | None, claim: Claim | None, result: Json) -> None:
-    """Finishes the work of this claim, if there is one, in the caller's transaction. agent: whose it must be."""
+    """Finishes the work of this claim, if there is one, in the caller's transaction. agent: the owner it must have."""
     if claim is None:
         return
     n = held(db, claim)
@@ -228,18 +232,18 @@ def settle(db: Connection, agent: int | None, claim: Claim | None, result: Json)
         raise LeaseLost(f"Job {claim.id} belongs to another agent and cannot be finished here.")
     release(db, n, "done", finished=time.time(), result=_text(result, f"The result of work {claim.id}"))
     db.execute("DELETE FROM payloads WHERE n = ?", (n,))
-    followed(db, n)
+    settle_recalls(db, n)
 
 
 def held(db: Connection, claim: Claim) -> int:
-    """The number of the work. Raises `LeaseLost` when this claim is no longer the newest on running work.
+    """The number of the claimed work. Raises `LeaseLost` unless this claim is the newest, and the work is running.
 
-    A claim that nobody has taken over is valid, however old: the fence, not the clock, keeps two apart.
+    A claim that nobody has taken over is valid, however old it is: the fence, not the clock, keeps processes apart.
     """
-    found = db.execute(f"SELECT n, status, owner, fence FROM work WHERE id = ?{HOLD}", (claim.id,)).fetchone()
-    if found is None:
+    row = db.execute(f"SELECT n, status, owner, fence FROM work WHERE id = ?{HOLD}", (claim.id,)).fetchone()
+    if row is None:
         raise LeaseLost(f"Job {claim.id} no longer exists: it was purged.")
-    n, status, owner, fence = found
+    n, status, owner, fence = row
     if (status, owner, fence) != ("running", claim.owner, claim.fence):
         now = f"is now being run by {owner}" if status == "running" else f"is now {status}"
         raise LeaseLost(f"Job {claim.id} {now}: {claim.owner} can no longer finish it.")
@@ -247,11 +251,16 @@ def held(db: Connection, claim: Claim) -> int:
 
 
 def release(db: Connection, n: int, status: QueueStatus | None, error: str = "", **values: Any) -> None:
-    """Ends the claim of this work. status: what it has from now on; None: what it had before the claim."""
-    back = ":status" if status else "CASE WHEN borrowed THEN 'waiting' ELSE 'queued' END"
+    """Ends the claim of this work.
+
+    Args:
+        status: its new status. None: the status that it had before the claim.
+        values: new values of further columns.
+    """
+    new_status = ":status" if status else "CASE WHEN borrowed THEN 'waiting' ELSE 'queued' END"
     sets = "".join(f", {name} = :{name}" for name in values)
     db.execute(
-        f"UPDATE work SET status = {back}, owner = '', until = 0, error = :error{sets} WHERE n = :n",
+        f"UPDATE work SET status = {new_status}, owner = '', until = 0, error = :error{sets} WHERE n = :n",
         {**values, "status": status, "error": json_text(mask(error)), "n": n},
     )
 
@@ -262,7 +271,7 @@ _FOLLOWS = (
 )
 
 
-def _keyed(
+def _with_key(
     db: Connection, agent: int | None, kind: str, key: str, hold: str = ""
 ) -> tuple[int, str, str, str, float] | None:
     """Number, id, status, owner and expiry of the work with this key that has not failed."""
@@ -272,7 +281,8 @@ def _keyed(
     return db.execute(f"{query}{hold}", (agent, kind, key)).fetchone()
 
 
-def _next(db: Connection, watch: Watch, kinds: Sequence[str]) -> float | None:
+def _next_time(db: Connection, watch: Watch, kinds: Sequence[str]) -> float | None:
+    """When the next work of these kinds can be claimed, in seconds since the epoch; None if there is none."""
     queued = "SELECT min(due) FROM work WHERE status = 'queued' AND kind = ?"
     running = "SELECT n, owner, until FROM work WHERE status = 'running' AND kind = ? AND NOT borrowed"
     times = list[float]()
@@ -284,29 +294,30 @@ def _next(db: Connection, watch: Watch, kinds: Sequence[str]) -> float | None:
     return min(times, default=None)
 
 
-def _due(db: Connection, watch: Watch, kinds: Sequence[str], seconds: float, hold: str = "") -> int | None:
+def _claimable(db: Connection, watch: Watch, kinds: Sequence[str], seconds: float, hold: str = "") -> int | None:
     """The number of the oldest work that can be claimed."""
     queued = f"SELECT n FROM work WHERE status = 'queued' AND kind = ? AND due <= ? ORDER BY n LIMIT 1{hold}"
     running = (
         f"SELECT n, owner, until FROM work WHERE status = 'running' AND kind = ? AND NOT borrowed ORDER BY n{hold}"
     )
-    now, due = time.time(), list[int]()
+    now, numbers = time.time(), list[int]()
     for kind in dict.fromkeys(kinds):
-        due += [n for (n,) in db.execute(queued, (kind, now))]
-        held = db.execute(running, (kind,)).fetchall()
-        due += [n for n, owner, until in held if _gone(watch, n, owner, until, seconds)][:1]
-    return min(due, default=None)
+        numbers += [n for (n,) in db.execute(queued, (kind, now))]
+        claimed = db.execute(running, (kind,)).fetchall()
+        numbers += [n for n, owner, until in claimed if _is_abandoned(watch, n, owner, until, seconds)][:1]
+    return min(numbers, default=None)
 
 
 def _busy(id: str, holder: str) -> LeaseLost:
     return LeaseLost(f"Job {id} is being run by {named(holder)}. Let it finish, or end that process first.")
 
 
-def _gone(watch: Watch, n: int, owner: str, until: float, seconds: float) -> bool:
+def _is_abandoned(watch: Watch, n: int, owner: str, until: float, seconds: float) -> bool:
+    """Whether the owner has died, or its heartbeat has stood still for so many seconds."""
     return died(owner) or watch.seconds_unchanged(_TABLE, n, (owner, until)) >= seconds
 
 
-def _claimed(db: Connection, n: int, owner: str, seconds: float) -> tuple[Queued, Claim]:
+def _claim(db: Connection, n: int, owner: str, seconds: float) -> tuple[Queued, Claim]:
     db.execute(
         "UPDATE work SET status = 'running', owner = ?, until = ?, fence = fence + 1, attempts = attempts + 1"
         " WHERE n = ?",
@@ -316,17 +327,27 @@ def _claimed(db: Connection, n: int, owner: str, seconds: float) -> tuple[Queued
     return _read(db, n), Claim(id, owner, fence)
 
 
-def _found(db: Connection, agent: int | None, id: str, hold: str = "") -> tuple[int, str, int, str, float]:
-    """Number, status, whether it is borrowed, owner and expiry."""
+class _WorkRow(NamedTuple):
+    """The state of a piece of work. until: when its claim expires, in seconds since the epoch."""
+
+    n: int
+    status: QueueStatus
+    borrowed: int
+    owner: str
+    until: float
+
+
+def _find(db: Connection, agent: int | None, id: str, hold: str = "") -> _WorkRow:
+    """The state of the work with this id. Raises `NotFound`."""
     query = f"SELECT n, status, borrowed, owner, until FROM work WHERE id = :id AND {owned(agent, 'agent')}{hold}"
-    found = db.execute(query, {"id": id, "agent": agent}).fetchone()
-    if found is None:
+    row = db.execute(query, {"id": id, "agent": agent}).fetchone()
+    if row is None:
         raise NotFound(f"There is no pending job {id!r} in this bank.")
-    return found
+    return _WorkRow(*row)
 
 
 def _read(db: Connection, n: int) -> Queued:
-    """One piece of work; running work whose claim has ended is shown as due again. Raises `Unreadable`."""
+    """One piece of work. Running work whose claim has ended appears as queued or waiting. Raises `Unreadable`."""
     row = db.execute(f"{_SELECT} w.n = ?", (n,)).fetchone()
     if row is None:
         raise unreadable(f"Work number {n}", "its agent is missing")
@@ -339,9 +360,9 @@ def _read(db: Connection, n: int) -> Queued:
 
 
 def _text(value: Json, what: str) -> str:
-    """As JSON, secrets masked."""
+    """The value as JSON, with secrets masked."""
     try:
-        text = json_text(value)  # refuses what is no JSON before it is masked
+        text = json_text(value)  # raises for a value that is not JSON; masking would not notice it
         masked = mask_json(value)
         return text if masked == value else json_text(masked)
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""Rows as the records that they hold, and back. Lists leave out what cannot be read, with a warning."""
+"""Decodes rows to records and encodes them. Lists leave out unreadable rows, with a warning; others are set aside."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ T = TypeVar("T")
 log = logging.getLogger("mulligan")
 
 LAST = chr(0x10FFFF)
-"""Sorts behind whatever may follow a prefix: `id >= prefix AND id < prefix + LAST`."""
+"""The last character, for ranges by a prefix: `id >= prefix AND id < prefix + LAST`."""
 
 NO_CHARACTER = "\ufffd"
-"""What bytes that are not UTF-8 are read as. Records are stored as ASCII, so no intact one contains it."""
-
+"""Stands for bytes that are not UTF-8. Records are stored as ASCII, so an intact one never contains it."""
 
 TABLE = "set_aside"
 
 
 def unreadable(what: str, why: object) -> Unreadable:
+    """The error for something that cannot be read."""
     return Unreadable(f"{what} cannot be read: {str(why).rstrip('.')}. See: mulligan memory verify")
 
 
 def json_of(what: str, text: Any) -> Any:
-    """The JSON in this column. Raises `Unreadable`, which names `what` it is."""
+    """Decodes the JSON in a column. what: names it in the message of `Unreadable`."""
     if not isinstance(text, str):
         raise unreadable(what, f"its row does not contain text but a {type(text).__name__}")
     if NO_CHARACTER in text:
@@ -47,7 +47,7 @@ def json_of(what: str, text: Any) -> Any:
 
 
 def object_of(what: str, text: Any) -> dict[str, Any]:
-    """The JSON object in this column. Raises `Unreadable`."""
+    """Decodes the JSON object in a column, like `json_of`."""
     value = json_of(what, text)
     if not isinstance(value, dict):
         raise unreadable(what, f"it is not an object but a {type(value).__name__}")
@@ -55,12 +55,12 @@ def object_of(what: str, text: Any) -> dict[str, Any]:
 
 
 def record_of(cls: type[T], what: str, schema: Any, text: Any) -> T:
-    """The record of this class in a row. Raises `Unreadable`, which names `what` it is."""
+    """Decodes the record of this class in a row. what: names it in the message of `Unreadable`."""
     return _decoded(what, schema, text, lambda data, schema: from_json(cls, data, schema))
 
 
 def event_of(what: str, schema: Any, text: Any) -> Event:
-    """The event in a row. Raises `Unreadable`, which names `what` it is."""
+    """Decodes the event in a row. what: names it in the message of `Unreadable`."""
     return _decoded(what, schema, text, event_from_json)
 
 
@@ -74,7 +74,7 @@ def _decoded(what: str, schema: Any, text: Any, decode: Callable[[Json, int], T]
 
 
 def encoded(record: object, what: str) -> str:
-    """The text of a record as it is stored. Raises `StoreError`, which names `what` cannot be stored."""
+    """Encodes a record to be stored. what: names it in the message of `StoreError`."""
     try:
         return record_text(record)
     except InvalidInput as error:
@@ -82,7 +82,7 @@ def encoded(record: object, what: str) -> str:
 
 
 def broken(rows: Iterable[R], read: Callable[[R], object]) -> Iterator[tuple[R, str]]:
-    """The rows for which `read` raises `Unreadable`, each with the reason, as a sentence."""
+    """The rows for which `read` raises `Unreadable`, each with the reason as a sentence."""
     for row in rows:
         try:
             read(row)
@@ -91,12 +91,12 @@ def broken(rows: Iterable[R], read: Callable[[R], object]) -> Iterator[tuple[R, 
 
 
 def json_in(what: str) -> Callable[[tuple[Any, ...]], object]:
-    """Reads the JSON in the last column of a row, and raises `Unreadable`. `what` is formatted with the row."""
+    """A function that decodes the JSON in the last column of a row. `what` is formatted with the row."""
     return lambda row: json_of(what.format(*row), row[-1])
 
 
 def readable(rows: Iterable[R], read: Callable[[R], T]) -> Iterator[T]:
-    """What `read` makes of each row. Rows for which it raises `Unreadable` are left out, with a warning."""
+    """The results of `read`. Rows for which it raises `Unreadable` are left out, with a warning."""
     for row in rows:
         try:
             yield read(row)
@@ -117,19 +117,21 @@ _CREATE = f"""CREATE TABLE IF NOT EXISTS {TABLE} (
 def set_aside(
     db: Connection, table: str, condition: str, values: tuple[Any, ...], *, about: str = "", agent: Any = None
 ) -> int:
-    """Moves the rows of `table` that meet the condition; how many. about: the id of the record that they belong to.
+    """Moves the rows of `table` that meet the condition to the table of rows set aside, and returns their number.
 
-    agent: whose they are; a purge of that agent removes them, too.
+    Args:
+        about: the id of the record that they belong to.
+        agent: the agent that they belong to; a purge of that agent removes them as well.
     """
-    taken = copy_aside(db, table, condition, values, about=about, agent=agent)
+    number = copy_aside(db, table, condition, values, about=about, agent=agent)
     db.execute(f"DELETE FROM {table} WHERE {condition}", values)
-    return taken
+    return number
 
 
 def copy_aside(
     db: Connection, table: str, condition: str, values: tuple[Any, ...], *, about: str = "", agent: Any = None
 ) -> int:
-    """Keeps such rows as `set_aside` does, and leaves them in their table to be changed."""
+    """Like `set_aside`, but leaves the rows in their table, where the caller changes them."""
     names = [name for _, name, *_ in db.execute(f"PRAGMA table_info({table})").fetchall()]
     parts = ", ".join(
         f"typeof({name}), CASE WHEN typeof({name}) = 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in names
@@ -148,7 +150,7 @@ def copy_aside(
 
 
 def purge_aside(db: Connection, agent: int, about: str | None) -> None:
-    """Removes for good what was set aside of this agent, or of one of its lessons. Only SQLite's store sets aside."""
+    """Removes for good what was set aside of this agent, or of one of its lessons. (PostgreSQL sets nothing aside.)"""
     if (
         isinstance(db, sqlite3.Connection)
         and db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (TABLE,)).fetchone()
@@ -157,7 +159,7 @@ def purge_aside(db: Connection, agent: int, about: str | None) -> None:
 
 
 def _literal(kind: str, value: Any) -> str:
-    """A value as SQL. A text is given as bytes, and stays bytes if it is not UTF-8."""
+    """A value as SQL. kind: its type in SQLite; a value of type text comes as bytes, which may not be UTF-8."""
     if value is None:
         return "NULL"
     if kind in ("integer", "real"):

@@ -1,8 +1,8 @@
-"""Brings a file's tables up to date by the numbered scripts of `migrations/`, and says which tables are missing.
+"""Brings a file's tables up to date by the numbered scripts of `migrations/`, and tells which tables are missing.
 
-`user_version` of the file is the number of migrations that it has seen. A migration is never changed once released:
-the next change is the next migration. One that only adds begins with the line `-- expands`: older programs do not
-know it, and can still use the store after it (design/112).
+`user_version` of the file is the number of migrations that it has seen. A released migration is never changed: the next
+change is a new migration. A migration that only adds begins with the line `-- expands`: older programs do not know it,
+but can still use the store after it (design/112).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Migration: TypeAlias = tuple[str, ...]
 """SQL statements that run in one transaction."""
 
 APPLICATION = 0x4D554C4C
-"""`application_id` of our files ("MULL"), so that somebody else's database is not taken for one of ours."""
+"""`application_id` of our files ("MULL"), which tells them from the databases of other programs."""
 
 
 def statements(script: Path) -> Migration:
-    """The statements of an SQL script, without the comments before them."""
+    """The statements of an SQL script, without comments."""
     found, statement = list[str](), ""
     for line in script.read_text(encoding="utf-8").splitlines():
         if not line.startswith("--"):
@@ -43,42 +43,47 @@ def statements(script: Path) -> Migration:
     return tuple(found)
 
 
-_FILES = sorted((Path(__file__).parent / "migrations").glob("*.sql"), key=lambda file: int(file.name.partition("_")[0]))
+def scripts(folder: Path) -> list[Path]:
+    """The migrations of a kind of store, in order."""
+    return sorted((folder / "migrations").glob("*.sql"), key=lambda file: int(file.name.partition("_")[0]))
 
-MIGRATIONS: tuple[Migration, ...] = tuple(statements(file) for file in _FILES)
 
-_ADDS = re.compile(
+_SCRIPTS = scripts(Path(__file__).parent)
+
+MIGRATIONS: tuple[Migration, ...] = tuple(statements(script) for script in _SCRIPTS)
+
+_EXPANDING_STATEMENT = re.compile(
     r"CREATE (TABLE|INDEX) |CREATE POLICY |ALTER TABLE \S+ ENABLE ROW LEVEL SECURITY|"
     r"ALTER TABLE \S+ ADD COLUMN (?!.*(,|\b(NOT NULL|UNIQUE|PRIMARY|REFERENCES|CHECK)\b))",
     re.DOTALL,
 )
-"""What older programs do not notice: they name the columns that they write, and leave new ones empty."""
+"""A statement that older programs do not notice: they name the columns that they write, and leave new ones empty."""
 
 
 def expands(script: Path) -> bool:
-    """Whether programs that do not know this migration go on with the store after it.
+    """Whether programs that do not know this migration can use the store after it.
 
-    Raises `ValueError` for a script that says so and does more than add tables, indexes and columns that may be empty.
+    Raises `ValueError` if the script claims that, but does more than add tables, indexes and nullable columns.
     """
     if not script.read_text(encoding="utf-8").startswith("-- expands"):
         return False
     for statement in statements(script):
-        if not _ADDS.match(statement):
+        if not _EXPANDING_STATEMENT.match(statement):
             raise ValueError(f"{script.name} claims to only expand, but does more: {statement}")
     return True
 
 
-EXPANDING = frozenset(number for number, file in enumerate(_FILES, 1) if expands(file))
+EXPANDING = frozenset(number for number, script in enumerate(_SCRIPTS, 1) if expands(script))
 """The numbers of the migrations that only add."""
 
 
 def readable_from(migrations: int, expanding: Collection[int]) -> int:
-    """The least number of migrations that a program has to know to use a store that has seen so many."""
+    """How many migrations a program must know to use a store that has seen `migrations` of them."""
     return max((number for number in range(1, migrations + 1) if number not in expanding), default=0)
 
 
 def newer(name: object, version: int, readable: int, known: int) -> StoreError:
-    """The error for a store that this program must not use. known: migrations that it knows."""
+    """The error for a store that this program must not use. known: the number of migrations that it knows."""
     return StoreError(
         f"{name} was changed by a newer Mulligan: it is of version {described(version, readable)}, and this one knows "
         f"version {known}. Upgrade Mulligan, or name another store."
@@ -91,14 +96,16 @@ def described(version: int, readable: int) -> str:
 
 
 def version_of(db: sqlite3.Connection) -> tuple[int, int]:
-    """The version of the file, and the least that a program has to know: where they differ, the upper half of
-    `user_version`."""
-    held = int(db.execute("PRAGMA user_version").fetchone()[0])
-    return held & 0xFFFF, held >> 16 or held
+    """The version of the file, and the version that a program must know to use it.
+
+    If they differ, the second is the upper half of `user_version`.
+    """
+    user_version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    return user_version & 0xFFFF, user_version >> 16 or user_version
 
 
 def check_readable(db: sqlite3.Connection, path: Path) -> None:
-    """Raises `StoreError` if a newer program has changed the file so that this one must not go on with it."""
+    """Raises `StoreError` if a newer program has changed the file so that this one must not use it."""
     version, readable = version_of(db)
     if readable > len(MIGRATIONS):
         raise newer(path, version, readable, len(MIGRATIONS))
@@ -110,54 +117,49 @@ def migrate(
     migrations: tuple[Migration, ...] = MIGRATIONS,
     expanding: Collection[int] = EXPANDING,
 ) -> None:
-    """Bring the file up to date. Raises `StoreError` for one that is not ours, or that only newer programs may use."""
-    if _version(db, path, migrations) >= len(migrations):
+    """Brings the file up to date. Raises `StoreError` if it is not ours, or only newer programs may use it."""
+    if _checked_version(db, path, migrations) >= len(migrations):
         return
-    if keep_log(db) not in ("wal", "memory"):  # in memory, where there is no disk to write to
+    if keep_log(db) not in ("wal", "memory"):  # "memory" is the mode of a database without a file
         raise StoreError(f"{path} is on a file system without shared memory: move the store to a local disk.")
     db.execute("BEGIN IMMEDIATE")
     with db:  # commits, or rolls back
-        # read again: another process may have been faster
-        version, readable = _version(db, path, migrations), readable_from(len(migrations), expanding)
+        version = _checked_version(db, path, migrations)  # again: another process may have migrated it
         if version < len(migrations):
             for migration in migrations[version:]:
                 for statement in migration:
                     db.execute(statement)
-            held = len(migrations) if readable == len(migrations) else readable << 16 | len(migrations)
+            readable = readable_from(len(migrations), expanding)
+            user_version = len(migrations) if readable == len(migrations) else readable << 16 | len(migrations)
             db.execute(f"PRAGMA application_id = {APPLICATION}")
-            db.execute(f"PRAGMA user_version = {held}")
+            db.execute(f"PRAGMA user_version = {user_version}")
 
 
-def _version(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...]) -> int:
-    version, readable, ours, empty = _file_state(db)
-    if not ours and (version or not empty):
+def _checked_version(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...]) -> int:
+    """The version of the file. Raises `StoreError` if it is not ours, or only newer programs may use it."""
+    own_transaction = not db.in_transaction
+    if own_transaction:  # reads all at one moment: another connection may just be creating the file
+        db.execute("BEGIN")
+    try:
+        version, readable = version_of(db)
+        is_ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
+        is_empty = db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+    finally:
+        if own_transaction and db.in_transaction:
+            db.execute("ROLLBACK")
+    if not is_ours and (version or not is_empty):
         raise StoreError(f"{path} is the database of another program. Name another file for Mulligan's store.")
     if readable > len(migrations):
         raise newer(path, version, readable, len(migrations))
     return version
 
 
-def _file_state(db: sqlite3.Connection) -> tuple[int, int, bool, bool]:
-    """The two numbers of `version_of`, whether the file is ours, and whether it is empty, read at one moment: another
-    connection may be making the file just now."""
-    within = db.in_transaction
-    if not within:
-        db.execute("BEGIN")
-    try:
-        version, readable = version_of(db)
-        ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
-        return version, readable, ours, db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
-    finally:
-        if not within and db.in_transaction:
-            db.execute("ROLLBACK")
-
-
-# --- what should be there ---------------------------------------------------------------------------------------
+# --- missing tables ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class TableColumn:
-    """kinds: the results of `typeof` that its values may have."""
+    """A column of a table. kinds: the results of `typeof` that its values may have."""
 
     name: str
     kinds: tuple[str, ...]
@@ -165,7 +167,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class Expected:
-    """A table or an index as the migrations make it. sql: the statement. columns: of a table."""
+    """A table or an index of a store that is up to date. kind: which of them. sql: the statement that creates it."""
 
     name: str
     kind: str
@@ -182,7 +184,7 @@ _COUNTERS = {
     "work": "SELECT max(n) FROM payloads",
     "steps": "SELECT max(step) FROM results",
 }
-"""Tables whose numbers are never reused, and where the greatest one that was given can still be found."""
+"""Tables whose numbers are never reused, and where else the greatest number so far can be found."""
 
 
 @cache
@@ -192,52 +194,53 @@ def expected() -> Mapping[str, Expected]:
         for migration in MIGRATIONS:
             for statement in migration:
                 db.execute(statement)
-        made = db.execute("SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index'")
+        parts = db.execute("SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index'")
         return {
             name: Expected(name, kind, sql, _columns(db, name) if kind == "table" else ())
-            for name, kind, sql in made.fetchall()
+            for name, kind, sql in parts.fetchall()
             if not name.startswith("sqlite_")
         }
 
 
 def _columns(db: sqlite3.Connection, table: str) -> tuple[TableColumn, ...]:
     return tuple(
-        TableColumn(name, _KINDS[kind] if needed or key else (*_KINDS[kind], "null"))
-        for _, name, kind, needed, _, key in db.execute(f"PRAGMA table_info({table})").fetchall()
+        TableColumn(name, _KINDS[kind] if not_null or key else (*_KINDS[kind], "null"))
+        for _, name, kind, not_null, _, key in db.execute(f"PRAGMA table_info({table})").fetchall()
     )
 
 
 def missing(db: sqlite3.Connection) -> list[Expected]:
-    """The tables and indexes that should be in the file and are not, tables first."""
-    there = {name for (name,) in db.execute("SELECT name FROM main.sqlite_master")}
-    return [one for one in expected().values() if one.name not in there]
+    """The tables and indexes that the file lacks, tables first."""
+    existing = {name for (name,) in db.execute("SELECT name FROM main.sqlite_master")}
+    return [part for part in expected().values() if part.name not in existing]
 
 
 def missing_columns(db: sqlite3.Connection) -> list[tuple[str, str]]:
-    """The columns that should be in tables that are there and are not: table and column."""
-    found: list[tuple[str, str]] = []
+    """The columns that existing tables lack, as pairs of table and column."""
+    lacking: list[tuple[str, str]] = []
     for table in expected().values():
-        has = {name for _, name, *_ in db.execute(f"PRAGMA main.table_info({table.name})").fetchall()}
-        found += [(table.name, column.name) for column in table.columns if has and column.name not in has]
-    return found
+        names = {name for _, name, *_ in db.execute(f"PRAGMA main.table_info({table.name})").fetchall()}
+        lacking += [(table.name, column.name) for column in table.columns if names and column.name not in names]
+    return lacking
 
 
-def recreate(db: sqlite3.Connection, one: Expected) -> None:
-    """Makes a missing table, empty, or a missing index. Raises `sqlite3.Error`.
+def recreate(db: sqlite3.Connection, part: Expected) -> None:
+    """Creates a missing table, empty, or a missing index. Raises `sqlite3.Error`.
 
     Numbers that other tables still refer to are not reused.
     """
-    db.execute(one.sql)
-    if one.name == "bank":
+    db.execute(part.sql)
+    if part.name == "bank":
         db.execute("INSERT INTO bank VALUES (0)")
         if _exists(db, "agents"):
             db.execute("UPDATE bank SET generation = (SELECT coalesce(max(generation), 0) + 1 FROM agents)")
-    if one.name == "keys" and _exists(db, "lessons"):  # facts without terms get both again, as those of a lost row
+    if part.name == "keys" and _exists(db, "lessons"):  # facts without terms get their terms and keys again
         db.execute("UPDATE lessons SET terms = x'' WHERE fact")
-    if (seen := _COUNTERS.get(one.name)) and not any(f" {lost.name}" in seen for lost in missing(db)):
-        (last,) = db.execute(seen).fetchone()
-        db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (one.name,))
-        db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (one.name, last or 0))
+    counter = _COUNTERS.get(part.name)
+    if counter and not any(f" {lost.name}" in counter for lost in missing(db)):
+        (last,) = db.execute(counter).fetchone()
+        db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (part.name,))
+        db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (part.name, last or 0))
 
 
 def _exists(db: sqlite3.Connection, name: str) -> bool:
@@ -245,7 +248,7 @@ def _exists(db: sqlite3.Connection, name: str) -> bool:
 
 
 def missing_table(error: BaseException) -> str | None:
-    """The table of ours that SQLite could not find."""
+    """The table of ours that SQLite could not find; None for another error."""
     found = re.fullmatch(r"no such table: (?:\w+\.)?(\w+)", str(error)) if isinstance(error, sqlite3.Error) else None
     return found[1] if found and found[1] in expected() else None
 
@@ -253,27 +256,26 @@ def missing_table(error: BaseException) -> str | None:
 _warned: set[tuple[Path, str]] = set()
 """The missing tables that this process has warned of."""
 
-_SEE = "See: mulligan memory verify"
-
 
 def read_with_missing_tables(db: sqlite3.Connection, path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
-    """The result of `work`, which only reads. A missing table reads as empty, with a warning."""
-    shadows: list[str] = []
+    """The result of `work`, which only reads. A missing table counts as empty, with a warning."""
+    stand_ins: list[str] = []
     while True:
         try:
             result = work(db)
         except sqlite3.OperationalError as error:
             table = missing_table(error)
-            if table is None or table in shadows:
+            if table is None or table in stand_ins:
                 raise
             if (path, table) not in _warned:
                 _warned.add((path, table))
-                log.warning("%s: the table %s is missing, and counts as empty. %s", path, table, _SEE)
+                warning = "%s: the table %s is missing, and counts as empty. See: mulligan memory verify"
+                log.warning(warning, path, table)
             db.execute(expected()[table].sql.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
-            shadows.append(table)
+            stand_ins.append(table)
             if table == "bank":
                 db.execute("INSERT INTO temp.bank VALUES (0)")
         else:
-            for table in shadows:
+            for table in stand_ins:
                 db.execute(f"DROP TABLE temp.{table}")
             return result

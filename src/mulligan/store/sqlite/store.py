@@ -1,9 +1,9 @@
 """Everything in one SQLite file: the `Store` of core.protocols.
 
-What a call has returned from survives the death of the process at once. It survives the death of the machine when the
-store has been idle for a fifth of a second since, as it is during any model call; before that the newest writes may be
-missing, but never one without those after it. `synchronous="full"` closes this gap for 0.2 ms of CPU and the disk's
-own delay per write. Events are only ever added; an episode is its record as created, with its events applied in order.
+Once a call returns, its changes survive the death of the process. They survive the death of the machine once the store
+has been idle for a fifth of a second, as it is during any model call; before that the newest writes may be missing, but
+never one without those after it. `synchronous="full"` closes this gap, for 0.2 ms of CPU and the disk's own delay per
+write. Events are only ever added; an episode is its record as created, with its events applied in order.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from mulligan.store.sqlite import arms, episodes, leases
 from mulligan.store.sqlite.database import Database, Synchronous
 from mulligan.store.sqlite.engine import Connection, Engine
 from mulligan.store.sqlite.images import keep, packed, unpacked
-from mulligan.store.sqlite.lessons.rows import run_removed
+from mulligan.store.sqlite.lessons.rows import note_removed_episode
 from mulligan.store.sqlite.lessons.store import SqliteLessons
 from mulligan.store.sqlite.queue import SqliteQueue
 from mulligan.store.sqlite.rows import LAST, encoded, json_of, readable, record_of
 
 
 class SqliteBenches:
-    """The `BenchStore` over a database that the store opens and closes."""
+    """The `BenchStore` in a database that the store opens and closes."""
 
     def __init__(self, database: Engine) -> None:
         self._db = database
@@ -46,19 +46,19 @@ class SqliteBenches:
             if not db.execute(insert, row).rowcount:
                 raise StoreError(f"A run {run.id!r} already exists; an id can be used only once.")
 
-        await self._db.write(work, alone=_bench(run.id))
+        await self._db.write(work, alone=_bench_lock(run.id))
 
     async def run(self, prefix: str) -> BenchRun:
         def work(db: Connection) -> BenchRun:
             columns = "SELECT id, schema, record FROM bench_runs WHERE"
-            found = db.execute(f"{columns} id = ?", (prefix,)).fetchall()
-            found = found or db.execute(f"{columns} id >= ? AND id < ? ORDER BY n", (prefix, prefix + LAST)).fetchall()
-            if not prefix or not found:
+            rows = db.execute(f"{columns} id = ?", (prefix,)).fetchall()
+            rows = rows or db.execute(f"{columns} id >= ? AND id < ? ORDER BY n", (prefix, prefix + LAST)).fetchall()
+            if not prefix or not rows:
                 raise NotFound(f"No benchmark run begins with {prefix!r}. To list them: mulligan bench runs")
-            if len(found) > 1:
-                ids = ", ".join(id for id, _, _ in found[:5])
+            if len(rows) > 1:
+                ids = ", ".join(id for id, _, _ in rows[:5])
                 raise NotFound(f"{prefix!r} matches several benchmark runs: {ids}. Give more characters of the id.")
-            return _run(found[0])
+            return _run(rows[0])
 
         return await self._db.read(work)
 
@@ -73,8 +73,8 @@ class SqliteBenches:
         row = (result.position, SCHEMA, encoded(result, f"The result of case {result.case} of run {run}"), run)
 
         def work(db: Connection) -> None:
-            again = "DELETE FROM bench_cases WHERE position = ? AND run IN (SELECT n FROM bench_runs WHERE id = ?)"
-            db.execute(again, (result.position, run))
+            delete = "DELETE FROM bench_cases WHERE position = ? AND run IN (SELECT n FROM bench_runs WHERE id = ?)"
+            db.execute(delete, (result.position, run))
             added = db.execute(
                 "INSERT INTO bench_cases (run, position, schema, record)"
                 " SELECT n, ?, ?, ? FROM bench_runs WHERE id = ?",
@@ -83,7 +83,7 @@ class SqliteBenches:
             if not added.rowcount:
                 raise NotFound(f"There is no benchmark run {run!r}.")
 
-        await self._db.write(work, alone=_bench(run))
+        await self._db.write(work, alone=_bench_lock(run))
 
     async def results(self, run: str) -> Sequence[CaseResult]:
         def work(db: Connection) -> Sequence[CaseResult]:
@@ -105,19 +105,19 @@ class SqliteBenches:
         def work(db: Connection) -> Lease:
             return leases.acquire(db, watch, run, owner, seconds, of)
 
-        return await (self._db.remove(work) if removing else self._db.write(work, alone=_bench(run), short=True))
+        return await (self._db.remove(work) if removing else self._db.write(work, alone=_bench_lock(run), short=True))
 
     async def renew(self, lease: Lease, seconds: float) -> None:
         await self._db.write(
             lambda db: leases.renew(db, lease, seconds, leases.BENCH_RUNS),
-            alone=_bench(lease.episode),
+            alone=_bench_lock(lease.episode),
             under_way=True,
             short=True,
         )
 
     async def release(self, lease: Lease) -> None:
         await self._db.write(
-            lambda db: leases.release(db, lease, leases.BENCH_RUNS), alone=_bench(lease.episode), short=True
+            lambda db: leases.release(db, lease, leases.BENCH_RUNS), alone=_bench_lock(lease.episode), short=True
         )
 
     async def answered(self, step: str, request_hash: str) -> tuple[Json, ...]:
@@ -136,11 +136,11 @@ class SqliteBenches:
         return await self._db.read(work)
 
 
-def _bench(run: str) -> str:
+def _bench_lock(run: str) -> str:
     return f"benchmark run {run}"
 
 
-def _episode(id: str) -> str:
+def _episode_lock(id: str) -> str:
     return f"episode {id}"
 
 
@@ -165,13 +165,13 @@ class SqliteMemory:
 
 @both_ways
 class SqliteStore:
-    """Opens nothing until it is used; close it in the end. Missing folders are made.
+    """A store in one SQLite file, which is opened at the first use. Missing folders are created. Close it when done.
 
     Args:
-        file: The path of the file, or an engine to run on in its place.
+        file: The path of the file, or another engine to run on.
         busy_seconds: How long, in all, a write waits for writers in other processes before it raises `StoreError`.
         synchronous: "full" syncs the disk on each write.
-        clock: Counts these seconds, and those for which another's heartbeat stands still before its lease is taken.
+        clock: Measures these seconds, and how long another process's heartbeat has stood still.
     """
 
     def __init__(
@@ -182,9 +182,12 @@ class SqliteStore:
         synchronous: Synchronous = "normal",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        path = isinstance(file, str | Path)
-        own = Database(Path(file), busy_seconds=busy_seconds, synchronous=synchronous, clock=clock) if path else file
-        self._db = db = own
+        db: Engine
+        if isinstance(file, str | Path):
+            db = Database(Path(file), busy_seconds=busy_seconds, synchronous=synchronous, clock=clock)
+        else:
+            db = file
+        self._db = db
         self.memory = SqliteMemory(SqliteLessons(db), SqliteQueue(db), db)
         self.benches = SqliteBenches(db)
 
@@ -206,7 +209,7 @@ class SqliteStore:
         await self._db.write(
             lambda db: episodes.insert(db, episode, record, files),
             agent=episodes.agent_column(episode),
-            alone=_episode(episode.id),
+            alone=_episode_lock(episode.id),
             short=not files,
         )
 
@@ -220,33 +223,39 @@ class SqliteStore:
             new = episodes.insert(db, begun, encoded(begun, f"Episode {id}"), files)
             episodes.copy(db, episodes.row(db, episode), new, text)
 
-        await self._db.write(work, alone=_episode(episode))
+        await self._db.write(work, alone=_episode_lock(episode))
         return await self.load(id)
 
     async def append(self, lease: Lease, seq: int, event: Event) -> None:
         await self.append_all(lease, seq, (event,))
 
     async def append_all(self, lease: Lease, seq: int, events: Sequence[Event], *, release: bool = False) -> None:
-        texts = [packed(encoded(event, f"Event {n} of episode {lease.episode}")) for n, event in enumerate(events, seq)]
-        over = any(isinstance(event, Stopped) and not event.stop.resumable for event in events)
+        encoded_events = [
+            packed(encoded(event, f"Event {number} of episode {lease.episode}"))
+            for number, event in enumerate(events, seq)
+        ]
+        ends = any(isinstance(event, Stopped) and not event.stop.resumable for event in events)
 
         def work(db: Connection) -> None:
             row = leases.held(db, lease)
-            due = db.execute("SELECT coalesce(max(seq) + 1, 0) FROM events WHERE episode = ?", (row,)).fetchone()[0]
-            if seq != due:
-                wrong = "is taken" if seq < due else "would leave a gap"
-                raise StoreError(f"Event {seq} of episode {lease.episode} {wrong}: the next number is {due}.")
+            (next_seq,) = db.execute(
+                "SELECT coalesce(max(seq) + 1, 0) FROM events WHERE episode = ?", (row,)
+            ).fetchone()
+            if seq != next_seq:
+                problem = "is taken" if seq < next_seq else "would leave a gap"
+                raise StoreError(f"Event {seq} of episode {lease.episode} {problem}: the next number is {next_seq}.")
             insert = "INSERT INTO events (episode, seq, schema, event) VALUES (?, ?, ?, ?)"
-            for number, (text, images) in enumerate(texts, seq):
+            for number, (text, images) in enumerate(encoded_events, seq):
                 keep(db, row, images)
                 db.execute(insert, (row, number, SCHEMA, text))
-            if over:
+            if ends:
                 arms.count(db, lease.episode)
             if release:
                 leases.end(db, row)
 
-        # the arms are counted over all episodes
-        await self._db.write(work, alone=None if over else _episode(lease.episode), under_way=True, short=True)
+        # the end of an episode changes the counts of arms, which all episodes share
+        alone = None if ends else _episode_lock(lease.episode)
+        await self._db.write(work, alone=alone, under_way=True, short=True)
 
     async def load(self, episode: str, *, agent: str | None = None) -> Episode:
         return await self._db.read(lambda db: episodes.load(db, episode, agent), agent=agent)
@@ -297,7 +306,7 @@ class SqliteStore:
     async def remove(self, lease: Lease) -> None:
         def work(db: Connection) -> None:
             episodes.remove(db, leases.held(db, lease))
-            run_removed(db, lease.episode)
+            note_removed_episode(db, lease.episode)
 
         await self._db.remove(work)
 
@@ -318,18 +327,20 @@ class SqliteStore:
         def work(db: Connection) -> Lease:
             return leases.acquire(db, watch, episode, owner, seconds)
 
-        return await (self._db.remove(work) if removing else self._db.write(work, alone=_episode(episode), short=True))
+        return await (
+            self._db.remove(work) if removing else self._db.write(work, alone=_episode_lock(episode), short=True)
+        )
 
     async def holder(self, episode: str) -> str | None:
         return await self._db.read(lambda db: leases.holder(db, episode))
 
     async def renew(self, lease: Lease, seconds: float) -> None:
         await self._db.write(
-            lambda db: leases.renew(db, lease, seconds), alone=_episode(lease.episode), under_way=True, short=True
+            lambda db: leases.renew(db, lease, seconds), alone=_episode_lock(lease.episode), under_way=True, short=True
         )
 
     async def release(self, lease: Lease) -> None:
-        await self._db.write(lambda db: leases.release(db, lease), alone=_episode(lease.episode), short=True)
+        await self._db.write(lambda db: leases.release(db, lease), alone=_episode_lock(lease.episode), short=True)
 
     # --- the journal --------------------------------------------------------------------------------------------
 
@@ -340,7 +351,7 @@ class SqliteStore:
         text = json_text(request)
         await self._db.write(
             lambda db: episodes.begin_step(db, leases.held(db, lease), key, text, request_hash),
-            alone=_episode(lease.episode),
+            alone=_episode_lock(lease.episode),
             under_way=True,
             short=True,
         )
@@ -362,4 +373,4 @@ class SqliteStore:
             if not added:
                 raise StoreError(f"The step {key} of episode {lease.episode} is not one that is under way.")
 
-        await self._db.write(work, alone=_episode(lease.episode), under_way=True, short=True)
+        await self._db.write(work, alone=_episode_lock(lease.episode), under_way=True, short=True)

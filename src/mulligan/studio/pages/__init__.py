@@ -1,4 +1,4 @@
-"""The pages, a file for each area. Each has `routes`, of which the first is where the area begins."""
+"""The pages: one file for each area. The first of its `routes` is the start page of the area."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -25,4 +25,4 @@ PAGES: Mapping[str, Pages] = {
     "Queue": queue,
     "Doctor": doctor,
 }
-"""The areas by the names that pages show them under, in this order."""
+"""The areas by their names in the navigation, in this order."""

@@ -1,4 +1,4 @@
-"""Agents as files: those of the project, what is wrong with their files, live, and the files themselves."""
+"""The pages of the project's agents: their files, and what is wrong with them, live."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from mulligan.studio.rendering import render, studio_of
 
 
 async def agents(request: Request) -> Response:
-    """The agents, with what `mulligan lint` finds in the project."""
+    """The list of agents, with what `mulligan lint` reports about the project."""
     studio = studio_of(request)
-    found = await asyncio.to_thread(project_agents, studio.root)
-    report = await asyncio.to_thread(lint, studio.root) if found or studio.service.config.root else None
-    return render(request, "agents.html", root=studio.root, agents=found, report=report, live="/live/agents")
+    listed = await asyncio.to_thread(project_agents, studio.root)
+    report = await asyncio.to_thread(lint, studio.root) if listed or studio.service.config.root else None
+    return render(request, "agents.html", root=studio.root, agents=listed, report=report, live="/live/agents")
 
 
 async def live(request: Request) -> Response:
-    """Events whenever a file of the project's agents changes."""
+    """Sends an event when a file of the project's agents changes."""
     studio = studio_of(request)
     root = studio.root
 
@@ -36,17 +36,17 @@ async def live(request: Request) -> Response:
 
 
 def _stamps(root: Path) -> Mapping[str, tuple[int, int]]:
-    """When each file that `lint` reads was changed, and its size."""
+    """The modification time and the size of each file that `lint` reads."""
     files = [*root.glob("*.toml"), *root.glob("agents/**/*"), *root.glob("skills/**/*")]
-    found = [(str(file), file.stat()) for file in files if file.is_file()]
-    return {name: (stat.st_mtime_ns, stat.st_size) for name, stat in found}
+    stats = {str(file): file.stat() for file in files if file.is_file()}
+    return {name: (stat.st_mtime_ns, stat.st_size) for name, stat in stats.items()}
 
 
 async def agent(request: Request) -> Response:
-    """An agent: its keys, what is wrong with it, and its files."""
+    """The page of an agent: its keys, what is wrong with it, and its files."""
     name = str(request.path_params["name"])
-    every = await asyncio.to_thread(project_agents, studio_of(request).root)
-    shown = next((one for one in every if one.name == name), None)
+    listed = await asyncio.to_thread(project_agents, studio_of(request).root)
+    shown = next((agent for agent in listed if agent.name == name), None)
     if shown is None:
         raise NotFound(f"This project has no agent {name!r} in its folder agents/.")
     files = {source.path.name: source.text for source in shown.agent.sources} if shown.agent else _texts(shown.folder)
@@ -54,20 +54,20 @@ async def agent(request: Request) -> Response:
 
 
 def _texts(folder: Path) -> Mapping[str, str]:
-    """The step files of an agent that cannot be read as one."""
+    """The step files of an agent that cannot be loaded."""
     files = [file for file in sorted(folder.glob("*.md")) if file.is_file() and not file.is_symlink()]
     return {file.name: file.read_text(encoding="utf-8", errors="replace") for file in files}
 
 
 def _keys(shown: ProjectAgent) -> Mapping[str, str]:
-    """What the files set, in words."""
+    """What the files set, by labels. Keys that are not set are left out."""
     agent = shown.agent
     if agent is None:
         return {}
     steps = {"act": agent.act, "reflect": agent.reflect}
     models = [f"{name}: {step.model.role or step.model.name or 'as set'}" for name, step in steps.items() if step]
     memory = agent.memory
-    said = {
+    labelled = {
         "Name": agent.name,
         "Description": agent.description,
         "Version": agent.version,
@@ -81,7 +81,7 @@ def _keys(shown: ProjectAgent) -> Mapping[str, str]:
         "Tools": ", ".join(shown.tools),
         "Memory": f"bank {memory.bank or 'of its own'}, {memory.mode}" if memory else "",
     }
-    return {name: text for name, text in said.items() if text}
+    return {name: text for name, text in labelled.items() if text}
 
 
 routes = [Route("/agents", agents), Route("/live/agents", live), Route("/agents/{name}", agent)]

@@ -1,4 +1,4 @@
-"""The bank: its lessons as a list and by relevance, merging, the notebook, and what lessons are worth."""
+"""The pages of the bank: its lessons as a list or by relevance, merging, the notebook, and relevance and success."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mulligan.studio.safety import form_of
 
 STATES: Sequence[LessonState] = ("active", "quarantined", "retired", "superseded")
 KINDS: Mapping[LessonState, str] = {"active": "ok", "quarantined": "error", "retired": "", "superseded": ""}
-"""Of badges, by a lesson's state."""
+"""The kind of badge for each state of a lesson."""
 THRESHOLDS: Mapping[str, float | str | None] = {
     "": None,
     "strict": "strict",
@@ -31,58 +31,57 @@ THRESHOLDS: Mapping[str, float | str | None] = {
     "lenient": "lenient",
     "none": 0.0,
 }
-"""The least relevance of what a recall gives, by its name; "": that of the settings."""
+"""The lowest relevance of a recalled lesson, by the name in the form. "": as the settings say."""
 SORTS: Mapping[str, str] = {"": "newest", "worth": "worth, best first", "harm": "worth, worst first", "uses": "uses"}
 """The orders of the list, by their names in an address."""
-ALL = "*"
-"""In place of the name of a bank: all of them."""
+ALL_BANKS = "*"
+"""Stands for all banks in place of a name."""
 MAX_BANKS = 200
 MAX_MERGED = 20
-MOST_RECALLS = 1000
+MAX_RECALLS = 1000
 
 
 async def bank(request: Request) -> Response:
-    """The list, or what a recall finds for `q`: it counts no use and keeps no receipt."""
+    """The list, or what a recall finds for `q`. Such a recall counts no use and keeps no receipt."""
     studio, query = studio_of(request), request.query_params
-    chosen = {
-        name: query.get(name, "").strip() for name in ("q", "state", "nature", "layer", "kind", "threshold", "sort")
-    }
-    whole = query.get("by") == "words"
-    name = studio.agent_id if studio.agent_id is not None else query.get("bank", ALL)
-    of = studio.bank if name in (ALL, studio.agent_id) else studio.chosen_bank(name)
+    fields = ("q", "state", "nature", "layer", "kind", "threshold", "sort")
+    chosen = {name: query.get(name, "").strip() for name in fields}
+    by_words = query.get("by") == "words"
+    name = studio.agent_id if studio.agent_id is not None else query.get("bank", ALL_BANKS)
+    selected_bank = studio.bank if name in (ALL_BANKS, studio.agent_id) else studio.chosen_bank(name)
     recall, rows = None, Rows[Lesson](())
-    if chosen["q"] and not whole:
-        recall = await of.recall(
+    if chosen["q"] and not by_words:
+        recall = await selected_bank.recall(
             chosen["q"],
-            threshold=THRESHOLDS[_one_of(chosen, "threshold", tuple(THRESHOLDS))],
+            threshold=THRESHOLDS[_check_choice(chosen, "threshold", tuple(THRESHOLDS))],
             kind=chosen["kind"] or None,
             forms="lessons",
             counted=False,
         )
     else:
-        state = _one_of(chosen, "state", (*STATES, "all"))
-        which: dict[str, Any] = {
+        state = _check_choice(chosen, "state", (*STATES, "all"))
+        selection: dict[str, Any] = {
             "states": STATES if state == "all" else (state or "active",),
             "text": chosen["q"] or None,
             "kind": chosen["kind"] or None,
-            "nature": _one_of(chosen, "nature", ("fact", "strategy")) or None,
-            "layer": _one_of(chosen, "layer", LAYERS) or None,
-            "order": _one_of(chosen, "sort", tuple(SORTS)[1:]) or "newest",
+            "nature": _check_choice(chosen, "nature", ("fact", "strategy")) or None,
+            "layer": _check_choice(chosen, "layer", LAYERS) or None,
+            "order": _check_choice(chosen, "sort", tuple(SORTS)[1:]) or "newest",
         }
-        rows = await paged(of, query.get("after"), **which)
+        rows = await paged(selected_bank, query.get("after"), **selection)
     shown = recall.lessons if recall else rows.items
     return render(
         request,
         "bank.html",
-        chosen={**chosen, "by": "words" if whole else "", "bank": name},
-        filtered=any((*chosen.values(), whole)),
+        chosen={**chosen, "by": "words" if by_words else "", "bank": name},
+        filtered=any((*chosen.values(), by_words)),
         banks=await _banks(studio),
-        whose=name == ALL,
+        whose=name == ALL_BANKS,
         sorts=SORTS,
         rows=shown,
         recall=recall,
         held=held_back(recall) if recall else "",
-        why={one.id: _why(one, recall, chosen["kind"]) for one in shown} if recall else {},
+        why={lesson.id: _why(lesson, recall, chosen["kind"]) for lesson in shown} if recall else {},
         worth=await worths(studio, shown),
         states=STATES,
         thresholds=list(THRESHOLDS),
@@ -91,45 +90,45 @@ async def bank(request: Request) -> Response:
         selected=set(query.getlist("id")),
         note=query.get("note", "") == "select",
         most=MAX_MERGED,
-        balance=await of.balance() if query.get("balance") else None,  # it reads all recalls of 30 days
+        balance=await selected_bank.balance() if query.get("balance") else None,  # it reads all recalls of 30 days
         balanced=with_query(request, balance="1", id="", note=""),
         more=with_query(request, after=rows.next, id="", note="") if rows.next else "",
     )
 
 
 async def _banks(studio: Studio) -> Sequence[str]:
-    """The banks that can be chosen: none in a studio of one agent."""
+    """The names of the banks to choose from. Empty in a studio of one agent."""
     if studio.agent_id is not None:
         return ()
     return ["", *await studio.store.memory.lessons.agents(limit=MAX_BANKS)]
 
 
-async def paged(bank: Bank, after: str | None, **which: Any) -> Rows[Lesson]:
-    """A page of a bank's lessons. after: the last lesson of the page before, or its number where they are sorted."""
-    by_age = which.get("order", "newest") == "newest"
+async def paged(bank: Bank, after: str | None, **selection: Any) -> Rows[Lesson]:
+    """A page of a bank's lessons. after: the cursor: the id of a lesson, or if they are sorted, a number of rows."""
+    by_age = selection.get("order", "newest") == "newest"
     offset = int(after) if after and not by_age and after.isdecimal() else 0
     before = after if by_age else None
-    found = await bank.list(Selection(**which, before=before, offset=offset, limit=PAGE_ROWS + 1))
-    shown = found[:PAGE_ROWS]
-    rest = (shown[-1].id if by_age else str(offset + PAGE_ROWS)) if len(found) > PAGE_ROWS else ""
-    return Rows(shown, rest)
+    lessons = await bank.list(Selection(**selection, before=before, offset=offset, limit=PAGE_ROWS + 1))
+    shown, has_more = lessons[:PAGE_ROWS], len(lessons) > PAGE_ROWS
+    cursor = shown[-1].id if has_more and by_age else str(offset + PAGE_ROWS)
+    return Rows(shown, cursor if has_more else "")
 
 
 async def worths(studio: Studio, lessons: Sequence[Lesson]) -> Mapping[str, Tally]:
-    """What is counted of these lessons, by their ids."""
-    found = await studio.bank.worth(of=[one.id for one in lessons])
-    return {one.id: one.tally for one in found if one.id}
+    """The tallies of these lessons, by their ids."""
+    counted = await studio.bank.worth(of=[lesson.id for lesson in lessons])
+    return {worth.id: worth.tally for worth in counted if worth.id}
 
 
-def _one_of(chosen: Mapping[str, str], name: str, known: Sequence[str]) -> Any:
-    """What was chosen. Raises `InvalidInput` for what is not there to choose."""
-    if chosen[name] not in ("", *known):
-        raise InvalidInput(f"{chosen[name]!r:.40} is not a valid {name}. Available: {', '.join(filter(None, known))}")
+def _check_choice(chosen: Mapping[str, str], name: str, valid: Sequence[str]) -> Any:
+    """The value of a field, which may be empty. Raises `InvalidInput` unless it is one of `valid`."""
+    if chosen[name] not in ("", *valid):
+        raise InvalidInput(f"{chosen[name]!r:.40} is not a valid {name}. Available: {', '.join(filter(None, valid))}")
     return chosen[name]
 
 
 def _why(lesson: Lesson, recall: Recall, kind: str) -> str:
-    """Why a recall gives a lesson."""
+    """Why a recall shows this lesson."""
     if lesson.nature == "fact":
         return "a fact of the current project"
     if lesson.layer == "metacognitive":
@@ -142,21 +141,21 @@ def _why(lesson: Lesson, recall: Recall, kind: str) -> str:
 
 
 async def merging(request: Request) -> Response:
-    """The chosen lessons side by side, with a form for the lesson that takes their place."""
+    """The chosen lessons side by side, with a form for the lesson that replaces them."""
     studio = studio_of(request)
     lessons = [await studio.bank.get(id) for id in dict.fromkeys(request.query_params.getlist("id"))]
     if not 2 <= len(lessons) <= MAX_MERGED:
-        query = [("id", one.id) for one in lessons]
+        query = [("id", lesson.id) for lesson in lessons]
         query += [("bank", request.query_params["bank"])] if "bank" in request.query_params else []
         return RedirectResponse(f"/bank?{urlencode([*query, ('note', 'select')])}", 303)
-    one_bank = len({one.agent_id for one in lessons}) == 1
-    back = f"/bank?{urlencode([('id', one.id) for one in lessons])}"
-    counted = await worths(studio, lessons)
-    return render(request, "merging.html", lessons=lessons, kinds=KINDS, one_bank=one_bank, back=back, worth=counted)
+    one_bank = len({lesson.agent_id for lesson in lessons}) == 1
+    back = f"/bank?{urlencode([('id', lesson.id) for lesson in lessons])}"
+    worth = await worths(studio, lessons)
+    return render(request, "merging.html", lessons=lessons, kinds=KINDS, one_bank=one_bank, back=back, worth=worth)
 
 
 async def merge(request: Request) -> Response:
-    """Merges lessons into the one of the form, or into the one that the bank's strategy makes."""
+    """Merges lessons into the lesson of the form, or into one that the bank's strategy writes."""
     studio, form = studio_of(request), form_of(request)
     ids, answer = form.get("ids", "").split(), None
     if form.get("by") != "bank":
@@ -180,27 +179,27 @@ async def merge(request: Request) -> Response:
 
 
 async def notebook(request: Request) -> Response:
-    """What is known of the project, newest first; each entry is a lesson, and is changed on its page."""
+    """The facts of the project, newest first."""
     studio = studio_of(request)
-    own = studio.chosen_bank(studio.agent_id or "")
-    rows = await paged(own, request.query_params.get("after"), nature="fact", project=own.project)
+    bank = studio.chosen_bank(studio.agent_id or "")
+    rows = await paged(bank, request.query_params.get("after"), nature="fact", project=bank.project)
     return render(
         request,
         "notebook.html",
-        project=own.project,
+        project=bank.project,
         rows=rows.items,
         more=with_query(request, after=rows.next) if rows.next else "",
     )
 
 
 async def relevance(request: Request) -> Response:
-    """How far the relevance of lessons foretells success: a figure, a table, and with `?format=svg` a file."""
-    studio, name = studio_of(request), request.query_params.get("bank", ALL)
-    of = studio.bank if name == ALL else studio.chosen_bank(name)
-    plot, table = calibration(await of.relevances(MOST_RECALLS))
+    """How well relevance predicts success: a chart and a table; with `?format=svg` only the chart, as a file."""
+    studio, name = studio_of(request), request.query_params.get("bank", ALL_BANKS)
+    bank = studio.bank if name == ALL_BANKS else studio.chosen_bank(name)
+    plot, table = calibration(await bank.relevances(MAX_RECALLS))
     if request.query_params.get("format") == "svg":
         return Response(svg(plot, alone=True), media_type="image/svg+xml")
-    return render(request, "calibration.html", plot=plot, table=table, most=f"{MOST_RECALLS:,}")
+    return render(request, "calibration.html", plot=plot, table=table, most=f"{MAX_RECALLS:,}")
 
 
 routes = [

@@ -1,4 +1,4 @@
-"""Benchmark runs: the list, and one run or several compared: curves, tables, case by case."""
+"""The pages of benchmark runs: the list, and a comparison of runs by curves, tables and cases."""
 
 from __future__ import annotations
 
@@ -15,22 +15,29 @@ from mulligan.pages import bench_report, legend, method_of, svg
 from mulligan.plugins import InvalidInput
 from mulligan.studio.rendering import PAGE_ROWS, Studio, render, studio_of, with_query
 
-RUNS = 20
-"""Runs in the list at first; each further look shows twice as many."""
+FIRST_RUNS = 20
+"""The list first shows this many runs; each "more" doubles the number."""
 
-MOST_COMPARED = 6
+MAX_RUNS = 6
 KINDS: Mapping[str, str] = {"solved": "ok", "failed": "bad", "unjudged": "unknown", "error": "error"}
-"""Of badges, by how a case ended."""
-SHOWN: Mapping[str, str] = {
+"""The kind of badge for each status of a case."""
+FILTERS: Mapping[str, str] = {
     "": "all cases",
     "failures": "not solved by every run",
     "differ": "with different results",
 }
+"""The choices of cases, by their names in an address."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A run in the list. counts: how its cases ended, with the kinds of their badges; stream: it has no report here."""
+    """A run in the list.
+
+    Attributes:
+        ended: how many cases have ended.
+        counts: of each status the kind of badge, the status and the number of cases.
+        stream: it is a stream, which has no report here.
+    """
 
     run: BenchRun
     method: str
@@ -42,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Cell:
-    """How a case ended in a run, and its scores after each trial. episodes: ids, one for each sample or restart."""
+    """How a case ended in a run, and its scores after each trial. episodes: ids, one per sample or restart."""
 
     status: str
     kind: str
@@ -52,13 +59,13 @@ class Cell:
 
 
 async def benchmarks(request: Request) -> Response:
-    studio, limit = studio_of(request), _number(request, "limit", RUNS)
-    found = await studio.store.benches.runs(limit + 1)
+    studio, limit = studio_of(request), _number(request, "limit", FIRST_RUNS)
+    runs = await studio.store.benches.runs(limit + 1)
     return render(
         request,
         "benchmarks.html",
-        rows=[await _row(studio, run) for run in found[:limit]],
-        more=with_query(request, limit=str(2 * limit)) if len(found) > limit else "",
+        rows=[await _row(studio, run) for run in runs[:limit]],
+        more=with_query(request, limit=str(2 * limit)) if len(runs) > limit else "",
     )
 
 
@@ -67,19 +74,19 @@ async def _row(studio: Studio, run: BenchRun) -> Row:
     counts = Counter[str](result.status for result in results)
     return Row(
         run,
-        method or "",
-        str(run.options.get("model") or ""),
-        len(results),
-        [(kind, status, counts[status]) for status, kind in KINDS.items() if counts[status]],
-        method is None,
+        method=method or "",
+        model=str(run.options.get("model") or ""),
+        ended=len(results),
+        counts=[(kind, status, counts[status]) for status, kind in KINDS.items() if counts[status]],
+        stream=method is None,
     )
 
 
 async def compared(request: Request) -> Response:
-    """The runs named in the address, the first compared with each of the others."""
+    """Compares the first run in the address with each of the others."""
     studio, ids = studio_of(request), list(dict.fromkeys(request.query_params.getlist("run")))
-    if not 1 <= len(ids) <= MOST_COMPARED:
-        raise InvalidInput(f"Choose from 1 to {MOST_COMPARED} benchmark runs, not {len(ids)}.")
+    if not 1 <= len(ids) <= MAX_RUNS:
+        raise InvalidInput(f"Choose from 1 to {MAX_RUNS} benchmark runs, not {len(ids)}.")
     report = await bench_report(studio.store, ids)
     if request.query_params.get("format") == "svg":
         chart = report.curve if request.query_params.get("figure") == "curve" else report.spending
@@ -97,36 +104,37 @@ async def compared(request: Request) -> Response:
         count=len(cases),
         more=with_query(request, after=str(after + PAGE_ROWS)) if len(cases) > after + PAGE_ROWS else "",
         shown=shown,
-        filters=[(name, text, with_query(request, show=name, after="")) for name, text in SHOWN.items()],
+        filters=[(name, text, with_query(request, show=name, after="")) for name, text in FILTERS.items()],
     )
 
 
 def _cases(results: Sequence[Sequence[CaseResult]], shown: str) -> Sequence[tuple[str, Sequence[Cell | None]]]:
-    """Each case with its result in each run; None: it has not ended there."""
+    """The cases of a choice, each with its result in each run. None: it has not ended there."""
     by_run = [{result.case: result for result in of_run} for of_run in results]
-    order = dict.fromkeys(result.case for of_run in results for result in of_run)
-    found = [(case, [found.get(case) for found in by_run]) for case in order]
+    ids = dict.fromkeys(result.case for of_run in results for result in of_run)
+    cases = [(id, [of_run.get(id) for of_run in by_run]) for id in ids]
     if shown == "failures":
-        found = [(case, of) for case, of in found if any(one is not None and not one.solved for one in of)]
+        cases = [(id, row) for id, row in cases if any(result is not None and not result.solved for result in row)]
     if shown == "differ":
-        found = [(case, of) for case, of in found if len({one and one.status for one in of}) > 1]
-    return [(case, [one and _cell(one) for one in of]) for case, of in found]
+        cases = [(id, row) for id, row in cases if len({result and result.status for result in row}) > 1]
+    return [(id, [result and _cell(result) for result in row]) for id, row in cases]
 
 
 def _cell(result: CaseResult) -> Cell:
     scores = result.episodes[0].scores if result.episodes else ()
-    said = " → ".join("?" if score is None else f"{score:g}" for score in scores)
-    text = result.text if result.status == "error" else ""  # else it may reveal the target
-    return Cell(result.status, KINDS[result.status], said, text, [one.episode for one in result.episodes])
+    score_line = " → ".join("?" if score is None else f"{score:g}" for score in scores)
+    text = result.text if result.status == "error" else ""  # any other text may reveal the target
+    return Cell(result.status, KINDS[result.status], score_line, text, [mark.episode for mark in result.episodes])
 
 
 async def one_run(request: Request) -> Response:
     return RedirectResponse(request.url_for("compared").include_query_params(run=request.path_params["id"]))
 
 
-def _number(request: Request, name: str, otherwise: int) -> int:
-    given = request.query_params.get(name, "")
-    return min(int(given), 100_000) if given.isdecimal() and len(given) < 8 else otherwise
+def _number(request: Request, name: str, default: int) -> int:
+    """A number of the address; the default if it has none, or no sensible one."""
+    text = request.query_params.get(name, "")
+    return min(int(text), 100_000) if text.isdecimal() and len(text) < 8 else default
 
 
 routes = [

@@ -1,4 +1,4 @@
-"""What works on this machine, and how to fix the rest."""
+"""The page that says what works on this machine, and how to fix the rest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mulligan.studio.rendering import render, studio_of
 
 
 async def doctor(request: Request) -> Response:
-    """What `mulligan doctor` says. It runs a few small jobs in the sandbox, so it takes a moment."""
+    """The report of `mulligan doctor`. It runs a few small jobs in the sandbox, so it takes a moment."""
     rows = await asyncio.to_thread(report, studio_of(request).service.config)
     return render(request, "doctor.html", rows=rows, fine=fine(rows), needed=NEEDED)
 

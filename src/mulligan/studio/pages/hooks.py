@@ -1,4 +1,4 @@
-"""Coding agents in this project: each session from what failed to whether it came again, and candidates to review."""
+"""The page of coding agents in this project: their sessions, and candidates to review."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mulligan.studio.safety import form_of
 
 
 async def hooks(request: Request) -> Response:
-    """What `mulligan hooks status` says, session by session."""
+    """The record of `mulligan hooks status`, session by session."""
     studio = studio_of(request)
     record = await hook_record(str(studio.root), studio.chosen_bank)
     return render(request, "hooks.html", record=record, live="/runs/live")
 
 
 async def review(request: Request) -> Response:
-    """Keeps or drops a candidate, as `mulligan memory review` does."""
+    """Accepts or rejects a candidate, as `mulligan memory review` does."""
     studio, form = studio_of(request), form_of(request)
     bank = await studio.bank_of(form.get("id", ""))
     await review_candidate(bank, form["id"], form.get("do", ""), by="studio")

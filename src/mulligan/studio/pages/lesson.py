@@ -1,4 +1,4 @@
-"""A lesson: its text, where it is from, what became of it and what it is worth; and the changes that a person makes."""
+"""The page of a lesson: its text, origin, history and worth, and a form to change it. Also the page of a recall."""
 
 from __future__ import annotations
 
@@ -27,24 +27,26 @@ from mulligan.studio.charts import intervals
 from mulligan.studio.rendering import Studio, environment, harmless, render, studio_of
 from mulligan.studio.safety import form_of
 
-NEWEST = 30
-"""Changes in the history that the page shows, unless all are asked for."""
+RECENT_CHANGES = 30
+"""How many changes the page shows, unless all are asked for."""
 TEXTS = {
-    name: written.help
-    for name, (kind, written) in annotations_of(LessonFields).items()
-    if kind is str and written.option
+    name: annotation.help
+    for name, (kind, annotation) in annotations_of(LessonFields).items()
+    if kind is str and annotation.option
 }
-"""The fields of the form, with what to write; tags stand in one, too, with commas."""
-ARRANGED = ("title", "description", "content", "query", "kind")
-"""Those that the form has in places of its own."""
+"""The text fields of the form, each with its help. The form also has tags, separated by commas."""
+TEMPLATE_FIELDS = ("title", "description", "content", "query", "kind")
+"""Fields that the template places itself; it lists the others."""
 
 
 @dataclass(frozen=True)
 class Past:
     """A change in the history.
 
-    success: whether the task of its recall succeeded.
-    diff: of the text; fields: the other fields that changed, as they were and as they became.
+    Attributes:
+        success: whether the task succeeded, if the change belongs to a recall.
+        diff: the change of the text.
+        fields: the other changed fields: name, old value, new value.
     """
 
     version: Version
@@ -59,101 +61,97 @@ def address(id: str) -> str:
 
 
 def version_of(lesson: Lesson) -> str:
-    """What is equal only for lessons with the same fields in the form."""
+    """A digest of the fields that the form has."""
     return digest([*(getattr(lesson, name) for name in TEXTS), list(lesson.tags)])[:16]
 
 
 def text_of(form: Mapping[str, str], name: str) -> str:
-    """A text of a form; browsers end its lines with CR and LF."""
+    """A text field of a form, with LF in place of the CR LF that browsers send."""
     return form.get(name, "").replace("\r\n", "\n").strip()
 
 
 async def lesson(request: Request) -> Response:
     studio, id = studio_of(request), str(request.path_params["id"])
     bank = await studio.bank_of(id)
-    found = await bank.get(id)
-    if found.id != id:  # a beginning of an id
-        return RedirectResponse(address(found.id))
-    counted = {one.id: one.tally for one in await bank.worth(of=[id])}
-    past = await bank.history(id)
-    whole = bool(request.query_params.get("full"))
-    history = await _history(bank, past, None if whole else NEWEST)
-    its = await around(bank, found)
+    shown = await bank.get(id)
+    if shown.id != id:  # the address has only the beginning of the id
+        return RedirectResponse(address(shown.id))
+    tallies = await _tallies(bank, id)
+    versions = await bank.history(id)
+    history = await _history(bank, versions, None if request.query_params.get("full") else RECENT_CHANGES)
+    relatives = await around(bank, shown)
     return render(
         request,
         "lesson.html",
-        lesson=found,
-        version=version_of(found),
-        facts=_facts(found),
-        others={name: help for name, help in TEXTS.items() if name not in ARRANGED},
-        lineage=its.lineage,
-        near=its.near,
-        worth=counted.get(id),
-        plot=intervals(_bars(counted, found)),
+        lesson=shown,
+        version=version_of(shown),
+        facts=_facts(shown),
+        others={name: help for name, help in TEXTS.items() if name not in TEMPLATE_FIELDS},
+        lineage=relatives.lineage,
+        near=relatives.near,
+        worth=tallies.get(id),
+        plot=intervals(_bars(tallies, shown)),
         history=history,
-        older=max(len(past) - len(history), 0),
-        undoable=found.state == "retired" or len([one for one in past if one.lesson is not None]) > 1,
-        merged=found.origin.kind == "merged" or (found.nature == "fact" and bool(found.origin.parents)),
+        older=max(len(versions) - len(history), 0),
+        undoable=shown.state == "retired" or sum(version.lesson is not None for version in versions) > 1,
+        merged=shown.origin.kind == "merged" or (shown.nature == "fact" and bool(shown.origin.parents)),
     )
 
 
-def _bars(counted: Mapping[str, Tally], lesson: Lesson) -> Sequence[tuple[str, Tally]]:
-    """What is measured of a lesson, and of the whole bank to compare it with."""
-    named = {lesson.id: "this lesson", "": "whole bank"}
-    return [(named[id], counted[id]) for id in named if id in counted]
+async def _tallies(bank: Bank, id: str) -> Mapping[str, Tally]:
+    """What is counted of this lesson, and under "" of the whole bank."""
+    return {worth.id: worth.tally for worth in await bank.worth(of=[id])}
+
+
+def _bars(tallies: Mapping[str, Tally], lesson: Lesson) -> Sequence[tuple[str, Tally]]:
+    """The tally of the lesson, and that of the whole bank to compare it with."""
+    labels = {lesson.id: "this lesson", "": "whole bank"}
+    return [(label, tallies[id]) for id, label in labels.items() if id in tallies]
 
 
 async def plot(request: Request) -> Response:
-    """What a lesson is worth, as a file."""
+    """The chart of what a lesson is worth, as a file."""
     bank = await studio_of(request).bank_of(str(request.path_params["id"]))
-    found = await bank.get(str(request.path_params["id"]))
-    counted = {one.id: one.tally for one in await bank.worth(of=[found.id])}
-    drawn = intervals(_bars(counted, found))
-    if not drawn.bars:
-        raise NotFound(f"The worth of lesson {found.id} has not been measured, so there is no chart.")
-    svg = environment().get_template("intervals.svg").render(plot=drawn, title=f"What lesson {found.id} is worth")
+    shown = await bank.get(str(request.path_params["id"]))
+    chart = intervals(_bars(await _tallies(bank, shown.id), shown))
+    if not chart.bars:
+        raise NotFound(f"The worth of lesson {shown.id} has not been measured, so there is no chart.")
+    svg = environment().get_template("intervals.svg").render(plot=chart, title=f"What lesson {shown.id} is worth")
     return Response(svg, media_type="image/svg+xml")
 
 
 def _facts(lesson: Lesson) -> Mapping[str, str]:
-    """As `facts`, without what the page says elsewhere."""
-    besides = ("id", "state", "flags", "context")
-    return {name.capitalize(): text for name, text in facts(lesson, when).items() if name not in besides}
+    """The facts about a lesson that the page does not show elsewhere."""
+    elsewhere = ("id", "state", "flags", "context")
+    return {name.capitalize(): text for name, text in facts(lesson, when).items() if name not in elsewhere}
 
 
-async def _history(bank: Bank, versions: Sequence[Version], most: int | None) -> Sequence[Past]:
-    """Newest first, each with what it changed."""
-    first = 0 if most is None else max(len(versions) - most, 0)
+async def _history(bank: Bank, versions: Sequence[Version], limit: int | None) -> Sequence[Past]:
+    """The last changes, newest first. limit: how many; None: all."""
+    first = 0 if limit is None else max(len(versions) - limit, 0)
     outcomes = await outcomes_of(bank.receipt, versions[first:])
-    found: list[Past] = []
+    changes: list[Past] = []
     before: Lesson | None = None
-    for one in versions:
-        found.append(
-            Past(
-                one,
-                str(one.details.get("why", "")),
-                outcomes.get(one.recall),
-                _content_change(before, one.lesson),
-                _changed(before, one.lesson) if before and one.lesson else (),
-            )
-        )
-        before = one.lesson or before
-    return found[first:][::-1]
+    for version in versions:
+        why, after = str(version.details.get("why", "")), version.lesson
+        diff, fields = (), ()
+        if before and after:
+            diff = (Diff(before.content, after.content),) if before.content != after.content else ()
+            fields = _changed_fields(before, after)
+        changes.append(Past(version, why, outcomes.get(version.recall), diff, fields))
+        before = after or before
+    return changes[first:][::-1]
 
 
-def _content_change(before: Lesson | None, after: Lesson | None) -> Sequence[Diff]:
-    changed = before and after and before.content != after.content
-    return [Diff(before.content, after.content)] if before and after and changed else ()
-
-
-def _changed(before: Lesson, after: Lesson) -> Sequence[tuple[str, str, str]]:
+def _changed_fields(before: Lesson, after: Lesson) -> Sequence[tuple[str, str, str]]:
+    """The name, the old and the new value of each changed field, but for the text and the counters."""
     old, new = cast(dict[str, Any], to_json(before)), cast(dict[str, Any], to_json(after))
-    besides = {"content", *fields_with("counted")}
-    names = [name for name in new if name not in besides and new[name] != old.get(name)]
-    return [(name, _shown(old.get(name)), _shown(new[name])) for name in names]
+    left_out = {"content", *fields_with("counted")}
+    names = [name for name in new if name not in left_out and new[name] != old.get(name)]
+    return [(name, _as_text(old.get(name)), _as_text(new[name])) for name in names]
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -161,32 +159,34 @@ def _shown(value: Any) -> str:
 
 
 async def change(request: Request) -> Response:
-    """Changes a lesson as `mulligan memory` does, and shows it, or the first of those that an unmerge brought back."""
+    """Changes a lesson as `mulligan memory` does, then shows it; after an unmerge, the first restored lesson."""
     studio, id, form = studio_of(request), str(request.path_params["id"]), form_of(request)
     name = form.get("do", "")
     if name not in CHANGES:
         raise InvalidInput(f"This change of a lesson does not exist. Available: {', '.join(CHANGES)}")
-    bank = await studio.bank_of(id)  # of an agent that is not served: as if there were none
+    bank = await studio.bank_of(id)
     with acting_as("studio"):
         return RedirectResponse(address((await CHANGES[name](bank, id, form)).id), 303)
 
 
 async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> Lesson:
-    """Changes what was written over. A text that the page masked stays as it is where nobody touched it, and what
-    somebody else changed since the page was made is not undone."""
+    """Changes the fields that the person changed, compared with the version that the form was made from.
+
+    So a text that the page masked stays as it is, and a change that somebody else made in the meantime is kept.
+    """
     before = await bank.get(id)
     if form.get("version") and form["version"] != version_of(before):
-        past = [one.lesson for one in await bank.history(before.id) if one.lesson is not None]
-        read = next((one for one in reversed(past) if version_of(one) == form["version"]), None)
-        if read is None:
+        past = [version.lesson for version in await bank.history(before.id) if version.lesson is not None]
+        edited = next((lesson for lesson in reversed(past) if version_of(lesson) == form["version"]), None)
+        if edited is None:
             raise LessonChanged(
                 f"Lesson {before.id} has changed since this form was opened. Reload the page and edit the current "
                 "version."
             )
-        before = read
-    given = {name: text_of(form, name) for name in TEXTS if name in form}
+        before = edited
+    texts = {name: text_of(form, name) for name in TEXTS if name in form}
     changes: dict[str, Any] = {
-        name: text for name, text in given.items() if text != str(harmless(getattr(before, name))).strip()
+        name: text for name, text in texts.items() if text != str(harmless(getattr(before, name))).strip()
     }
     if "tags" in form:
         tags = tuple(tag for tag in (tag.strip() for tag in form["tags"].split(",")) if tag)
@@ -198,7 +198,8 @@ async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> Lesson:
 
 
 async def _unmerge(bank: Bank, id: str) -> Lesson:
-    return await bank.get([*await bank.unmerge(id), id][0])
+    restored = await bank.unmerge(id)
+    return await bank.get(restored[0] if restored else id)
 
 
 CHANGES: Mapping[str, Callable[[Bank, str, Mapping[str, str]], Awaitable[Lesson]]] = {
@@ -211,23 +212,25 @@ CHANGES: Mapping[str, Callable[[Bank, str, Mapping[str, str]], Awaitable[Lesson]
     "unpin": lambda bank, id, form: bank.pin(id, False),
     "release": lambda bank, id, form: bank.release(id),
 }
-"""The changes by the names that forms have for them; each returns the lesson to show next."""
+"""The changes by their names in forms. Each returns the lesson to show next."""
 
 
 async def _receipt(studio: Studio, id: str) -> tuple[Bank, Receipt]:
-    """The recall of this id, and the bank that keeps it."""
-    for name in [None] if studio.agent_id is not None else [None, "", *await studio.store.memory.lessons.agents()]:
-        bank = studio.bank if name is None else studio.chosen_bank(name)
+    """The recall with this id, and the bank that it is from."""
+    with suppress(NotFound):
+        return studio.bank, await studio.bank.receipt(id)
+    for name in ("", *await studio.store.memory.lessons.agents()) if studio.agent_id is None else ():
+        bank = studio.chosen_bank(name)
         with suppress(NotFound):
             return bank, await bank.receipt(id)
     raise NotFound(f"There is no recall {id!r} here.")
 
 
 async def receipt(request: Request) -> Response:
-    """A recall: what it was for, what it gave and withheld, and how the task ended."""
-    bank, found = await _receipt(studio_of(request), str(request.path_params["id"]))
-    lessons = {one.id: one for one in await existing(bank, (*found.lessons, *found.withheld))}
-    return render(request, "receipt.html", receipt=found, lessons=lessons)
+    """A recall: its task, the lessons that it showed and withheld, and the outcome."""
+    bank, shown = await _receipt(studio_of(request), str(request.path_params["id"]))
+    lessons = {lesson.id: lesson for lesson in await existing(bank, (*shown.lessons, *shown.withheld))}
+    return render(request, "receipt.html", receipt=shown, lessons=lessons)
 
 
 routes = [

@@ -1,4 +1,4 @@
-"""The first page: what failed, what was learned, and whether it helped; each a sentence with a link."""
+"""The first page: what failed, what was learned, whether it helped, and what waits for a person."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ from starlette.routing import Route
 from mulligan.core.protocols import Brief
 from mulligan.pages import count, hook_status, rate
 from mulligan.plugins import Lesson, Selection
-from mulligan.studio.charts import History, history
+from mulligan.studio.charts import OUTCOMES, History, history
 from mulligan.studio.pages.bank import worths
 from mulligan.studio.pages.runs import STATES, live, rows_of
 from mulligan.studio.rendering import Studio, render, studio_of
 
-NEWEST = 200
-"""Runs that the figures are of."""
-FEW = 4
-"""Rows of each list."""
+RECENT_RUNS = 200
+"""The figures are of this many runs."""
+LIST_ROWS = 4
 MAX_WAITING = 100
-LIKELY = 0.8
-"""The probability from which a lesson is said to help, or to harm; its interval stands beside it."""
+MIN_PROBABILITY = 0.8
+"""A lesson is listed as helpful, or as harmful, if that is at least this probable."""
 
 
 @dataclass(frozen=True)
 class Rate:
-    """How many of some runs were solved on the first try, with the 95 % interval of their share."""
+    """How many runs of a group were solved, and how many of these on the first try."""
 
     name: str
     first: int
@@ -39,16 +38,16 @@ class Rate:
 
     @property
     def words(self) -> str:
-        of = rate(self.first, self.runs)
-        share = f"{100 * (of.value or 0):.0f} %, {100 * (of.low or 0):.0f} to {100 * (of.high or 0):.0f}"
-        return f"{of.count} of {of.n} on the first try ({share})"
+        share = rate(self.first, self.runs)
+        percent = f"{100 * (share.value or 0):.0f} %, {100 * (share.low or 0):.0f} to {100 * (share.high or 0):.0f}"
+        return f"{share.count} of {share.n} on the first try ({percent})"
 
 
 async def overview(request: Request) -> Response:
     studio = studio_of(request)
-    briefs = await studio.store.briefs(agent=studio.agent_id, limit=NEWEST, benches=False)
-    ended = [one for one in briefs if one.judged and one.stop is not None]
-    failed = [one for one in briefs if one.stop in (*STATES["failed"][1], *STATES["paused"][1])][:FEW]
+    briefs = await studio.store.briefs(agent=studio.agent_id, limit=RECENT_RUNS, benches=False)
+    ended = [brief for brief in briefs if brief.judged and brief.stop is not None]
+    failed = [brief for brief in briefs if brief.stop in (*STATES["failed"][1], *STATES["paused"][1])][:LIST_ROWS]
     lessons = await _lessons(studio)
     return render(
         request,
@@ -67,60 +66,62 @@ async def overview(request: Request) -> Response:
 
 
 def _rates(ended: Sequence[Brief]) -> Sequence[Rate]:
-    """With memory and without."""
+    """The rates of the runs with memory, and of those without."""
     groups: Mapping[str, Sequence[Brief]] = {
-        "with memory": [one for one in ended if one.head.settings.get("recalls")],
-        "without memory": [one for one in ended if not one.head.settings.get("recalls")],
+        "with memory": [brief for brief in ended if brief.head.settings.get("recalls")],
+        "without memory": [brief for brief in ended if not brief.head.settings.get("recalls")],
     }
     return [
-        Rate(name, sum(_first(one) for one in group), sum(one.stop == "solved" for one in group), len(group))
+        Rate(name, sum(map(_is_first_try, group)), sum(brief.stop == "solved" for brief in group), len(group))
         for name, group in groups.items()
         if group
     ]
 
 
-def _first(brief: Brief) -> bool:
+def _is_first_try(brief: Brief) -> bool:
+    """Whether the run was solved on the first try."""
     return brief.stop == "solved" and brief.trials == 1
 
 
 def _history(ended: Sequence[Brief]) -> History:
-    """By day: runs solved on the first try, later, and not."""
+    """The runs of the last 14 days that have any."""
     days = dict[str, list[int]]()
-    for one in sorted(ended, key=lambda one: one.started):
-        day = days.setdefault(time.strftime("%m-%d", time.localtime(one.started)), [0, 0, 0])
-        day[0 if _first(one) else 1 if one.stop == "solved" else 2] += 1
+    for brief in sorted(ended, key=lambda brief: brief.started):
+        counts = days.setdefault(time.strftime("%m-%d", time.localtime(brief.started)), [0, 0, 0])
+        outcome = "ok" if _is_first_try(brief) else "later" if brief.stop == "solved" else "bad"
+        counts[OUTCOMES.index(outcome)] += 1
     return history(list(days.items())[-14:])
 
 
 async def _lessons(studio: Studio) -> Mapping[str, Sequence[Lesson]]:
-    """The newest lessons, and those that are measured to help or to harm."""
-    newest = await studio.bank.list(Selection(limit=FEW))
-    found = dict[str, Sequence[Lesson]](newest=newest)
+    """The newest lessons, those that help most ("worth"), and those that do most harm ("harm")."""
+    lists = dict[str, Sequence[Lesson]](newest=await studio.bank.list(Selection(limit=LIST_ROWS)))
     for order in ("worth", "harm"):
-        rows = await studio.bank.list(Selection(limit=FEW, order=order, states=("active", "retired")))
-        counted = await worths(studio, rows)
-        chances = {one.id: up.positive for one in rows if (tally := counted.get(one.id)) and (up := tally.uplift)}
-        likely = {id for id, chance in chances.items() if (chance if order == "worth" else 1 - chance) >= LIKELY}
-        found[order] = [one for one in rows if one.id in likely]
-    return found
+        lessons = await studio.bank.list(Selection(limit=LIST_ROWS, order=order, states=("active", "retired")))
+        uplifts = {id: tally.uplift for id, tally in (await worths(studio, lessons)).items()}
+        lists[order] = [
+            lesson
+            for lesson in lessons
+            if (uplift := uplifts.get(lesson.id))
+            and (uplift.positive if order == "worth" else 1 - uplift.positive) >= MIN_PROBABILITY
+        ]
+    return lists
 
 
 async def _waiting(studio: Studio, briefs: Sequence[Brief]) -> Sequence[tuple[str, str]]:
-    """Decisions that wait for a person, each with where it is made."""
+    """What waits for a person: each a sentence, and the address of the page."""
     quarantined = await studio.bank.list(Selection(("quarantined",), limit=MAX_WAITING))
-    questions = [one for one in await studio.bank.pending() if one.status == "waiting"]
-    paused = [one for one in briefs if one.stop in STATES["paused"][1]]
+    questions = [job for job in await studio.bank.pending() if job.status == "waiting"]
+    paused = [brief for brief in briefs if brief.stop in STATES["paused"][1]]
     status = await asyncio.to_thread(hook_status, str(studio.root)) if studio.agent_id is None else None
-    found = {
-        f"{count(len(quarantined), 'quarantined lesson')} to read": ("/bank?state=quarantined", len(quarantined)),
-        f"{count(status.candidates if status else 0, 'candidate')} of coding agents to review": (
-            "/hooks#candidates",
-            status.candidates if status else 0,
-        ),
-        f"{count(len(questions), 'question')} of the bank to answer": ("/queue", len(questions)),
-        f"{count(len(paused), 'run')} to continue": ("/runs?state=paused", len(paused)),
-    }
-    return [(text, address) for text, (address, number) in found.items() if number]
+    candidates = status.candidates if status else 0
+    waiting = [
+        (len(quarantined), f"{count(len(quarantined), 'quarantined lesson')} to read", "/bank?state=quarantined"),
+        (candidates, f"{count(candidates, 'candidate')} of coding agents to review", "/hooks#candidates"),
+        (len(questions), f"{count(len(questions), 'question')} of the bank to answer", "/queue"),
+        (len(paused), f"{count(len(paused), 'run')} to continue", "/runs?state=paused"),
+    ]
+    return [(sentence, address) for number, sentence, address in waiting if number]
 
 
 routes = [Route("/", overview), Route("/live/overview", live)]

@@ -1,4 +1,4 @@
-"""The queue: pending jobs of the bank, and the questions that wait for an answer."""
+"""The pages of the queue: pending jobs of the bank, and questions that wait for an answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mulligan.studio.rendering import render, studio_of
 from mulligan.studio.safety import form_of
 
 KINDS: Mapping[str, str] = {"queued": "", "running": "going", "waiting": "unknown", "failed": "error"}
-"""Of badges, by the state of work."""
+"""The kind of badge for each status of a job."""
 
 
 async def queue(request: Request) -> Response:
@@ -31,10 +31,10 @@ async def queue(request: Request) -> Response:
 
 
 async def _bank_of(request: Request) -> Bank:
-    """The bank of the work that the address names. Raises `NotFound`, for that of a bank that is not served too."""
+    """The bank of the job that the address names. Raises `NotFound`, also if the bank is not served."""
     studio = studio_of(request)
-    work = await studio.store.memory.queue.look(studio.agent_id, str(request.path_params["id"]))
-    return studio.chosen_bank(work.agent_id)
+    job = await studio.store.memory.queue.look(studio.agent_id, str(request.path_params["id"]))
+    return studio.chosen_bank(job.agent_id)
 
 
 async def live(request: Request) -> Response:
@@ -43,11 +43,11 @@ async def live(request: Request) -> Response:
 
 
 async def question(request: Request) -> Response:
-    """What a piece of work waits for, with a form for its answer."""
-    work = str(request.path_params["id"])
-    found = await (await _bank_of(request)).question(work)
-    schema = json.dumps(found.schema, ensure_ascii=False, indent=2)
-    return render(request, "question.html", work=work, question=found, schema=schema)
+    """The question of a job, with a form for its answer."""
+    job = str(request.path_params["id"])
+    asked = await (await _bank_of(request)).question(job)
+    schema = json.dumps(asked.schema, ensure_ascii=False, indent=2)
+    return render(request, "question.html", work=job, question=asked, schema=schema)
 
 
 async def commit(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The recorded runs: newest first, searched and filtered by the store, live on the first page."""
+"""The list of runs, newest first, with search and filters; live on its first page."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ STATES: Mapping[str, tuple[str, Sequence[str]]] = {
     "paused": ("paused or stopped by an error", ("error", "interrupted", "over_budget")),
     "going": ("not ended", ("",)),
 }
-"""What a list can be filtered by: its name in an address, what it is called, and the reasons that it takes."""
+"""The filters, by their names in an address: the label, and the reasons to stop that match."""
 MAX_TRIES = 30
-"""Tries of a run above which its row says their number alone: reading them all would take too long."""
+"""A run with more tries is not loaded, which would take too long: its row has only their number."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Row:
 
     Attributes:
         kind: of its badge.
-        dots: of each try the kind of its verdict, and the verdict in words.
-        reason: why it stopped before its end.
-        of: the kind of its task, or else the function or the agent that it is of.
+        dots: for each try the kind of badge of its verdict, and the verdict in words.
+        reason: why the run paused.
+        of: the kind of its task, else the name of the function or agent.
     """
 
     brief: Brief
@@ -54,7 +54,7 @@ async def runs(request: Request) -> Response:
     studio, query = studio_of(request), request.query_params
     chosen = query.get("state", "")
     after, text, benches = query.get("after"), query.get("q", "").strip(), query.get("benches") == "1"
-    found = await studio.store.briefs(
+    briefs = await studio.store.briefs(
         agent=studio.agent_id,
         before=after,
         limit=PAGE_ROWS + 1,
@@ -62,15 +62,15 @@ async def runs(request: Request) -> Response:
         stops=STATES.get(chosen, STATES[""])[1],
         benches=benches,
     )
-    shown = found[:PAGE_ROWS]
-    rows = Rows(await rows_of(studio, shown), shown[-1].id if len(found) > PAGE_ROWS else "")
+    shown = briefs[:PAGE_ROWS]
+    rows = Rows(await rows_of(studio, shown), shown[-1].id if len(briefs) > PAGE_ROWS else "")
     return render(
         request,
         "runs.html",
         rows=rows,
         more=with_query(request, after=rows.next, id="") if rows.next else "",
         filters={"q": text, "state": chosen, "benches": benches},
-        states={name: said for name, (said, _) in STATES.items()},
+        states={name: label for name, (label, _) in STATES.items()},
         totals=_totals(rows.items),
         selected=set(query.getlist("id")),
         live="" if after else "/runs/live",
@@ -78,25 +78,32 @@ async def runs(request: Request) -> Response:
 
 
 async def rows_of(studio: Studio, briefs: Sequence[Brief]) -> Sequence[Row]:
-    return await asyncio.gather(*(_row(studio, one) for one in briefs))
+    return await asyncio.gather(*(_row(studio, brief) for brief in briefs))
 
 
 async def _row(studio: Studio, brief: Brief) -> Row:
     running = brief.stop is None and await studio.store.holder(brief.id) is not None
-    said = state(brief, running)
-    kind = kind_of_state(brief, said)
-    found = await _episode(studio, brief)
-    of = str(brief.head.settings.get("function") or brief.agent or "")
-    if found is None:
-        return Row(brief, state_words(said), kind, of=of)
-    verdicts = [verdict(trial.feedback) for trial in found.trials]
-    dots = [(badge_kind(mark), word) for mark, word in verdicts]
-    reason = in_words(found.stop.detail) if found.stop and said.startswith("paused") else ""
-    return Row(brief, state_words(said), kind, dots, found.seconds, found.usage.tokens, reason, found.task.kind or of)
+    current_state = state(brief, running)
+    kind = kind_of_state(brief, current_state)
+    episode = await _episode(studio, brief)
+    owner = str(brief.head.settings.get("function") or brief.agent or "")
+    if episode is None:
+        return Row(brief, state_words(current_state), kind, of=owner)
+    verdicts = [verdict(trial.feedback) for trial in episode.trials]
+    return Row(
+        brief,
+        state_words(current_state),
+        kind,
+        dots=[(badge_kind(mark), word) for mark, word in verdicts],
+        seconds=episode.seconds,
+        tokens=episode.usage.tokens,
+        reason=in_words(episode.stop.detail) if episode.stop and current_state.startswith("paused") else "",
+        of=episode.task.kind or owner,
+    )
 
 
 async def _episode(studio: Studio, brief: Brief) -> Episode | None:
-    """The whole run; None where that would take long, or cannot be read."""
+    """The whole run. None: it has too many tries, or cannot be read."""
     if brief.trials > MAX_TRIES:
         return None
     try:
@@ -106,7 +113,7 @@ async def _episode(studio: Studio, brief: Brief) -> Episode | None:
 
 
 def _totals(rows: Sequence[Row]) -> Mapping[str, str]:
-    """Of the runs on the page."""
+    """The totals of the runs on the page."""
     solved = [row for row in rows if row.brief.stop == "solved"]
     first = [row for row in solved if row.brief.trials == 1]
     return {

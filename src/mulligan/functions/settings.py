@@ -1,4 +1,4 @@
-"""How a function is retried: what `retry` was given, and what that comes to."""
+"""How a function is retried: the options of `retry`, and what follows from them for one function."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ ReflectFunction: TypeAlias = Callable[[Episode], "str | Reflection | Awaitable[s
 
 
 class Reading(Protocol):
-    """How results of a function are read that are no plain values; it may be a `GivingReading`."""
+    """Reads results that are not plain values, such as those of a framework. It may be a `GivingReading`."""
 
     def answer(self, result: Any) -> Any:
-        """What the judge is shown."""
+        """What the judge sees of a result."""
         ...
 
     def attempt(self, result: Any) -> Attempt:
-        """What the record keeps: a text, the steps, and the tokens. It is not read back."""
+        """What is recorded of a result: its text, the steps and the tokens. It is never read back."""
         ...
 
 
 class GivingReading(Reading, Protocol):
-    """A reading that gives the caller something else than the result: see `core.optional`."""
+    """A reading that gives the caller something other than the result (see `core.optional`)."""
 
     def given(self, result: Any) -> Any:
         return result
@@ -104,18 +104,21 @@ class RetryOptions(Options):
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How a function is retried: the options of `retry`, and what they come to with this function.
+class RetrySettings:
+    """How a function is retried: the options of `retry`, and what follows from them for this function.
 
-    signature: that of the function. notes: the parameter for the notes; into: the one whose text they are appended to.
-    task: the parameter that says what the task is, or a function that says it. returns: the type that the function says
-    it returns, if that says something.
+    Attributes:
+        signature: of the function.
+        notes: the parameter for the notes.
+        appended_to: the parameter to whose text the notes are appended.
+        task: the parameter that contains the task, or a function that returns it.
+        returns: the declared return type, if it tells how to read a result back.
     """
 
     name: str
     signature: inspect.Signature
     notes: str | None
-    into: str | None
+    appended_to: str | None
     task: str | Callable[..., str] | None
     returns: Any
     judge: Any
@@ -123,7 +126,7 @@ class Manner:
     options: RetryOptions
 
     def check(self) -> None:
-        """Raises `InvalidInput` for what cannot work, so that no call has to find it out."""
+        """Raises `InvalidInput` for options that cannot work, before the first call."""
         options = self.options
         names = [name for name in self.signature.parameters if name != self.notes]
         if isinstance(self.task, str) and self.task not in names:
@@ -151,20 +154,20 @@ class Manner:
             raise InvalidInput(f"'reads' must have answer and attempt, not {options.reads!r}.")
         if options.threshold != options.threshold:
             raise InvalidInput(f"threshold must be a number, not {options.threshold!r}.")
-        if isinstance(options.limits, Mapping) and (named := {"trials", "tries"}.intersection(options.limits)):
-            name = named.pop()
+        if isinstance(options.limits, Mapping) and (counted := {"trials", "tries"}.intersection(options.limits)):
+            name = counted.pop()
             raise InvalidInput(f"limits has {name!r}: write tries={options.limits[name]!r} instead.")
         _ = self.bounds
 
     @cached_property
-    def asked(self) -> inspect.Signature:
+    def call_signature(self) -> inspect.Signature:
         """The signature that a caller sees: without the notes."""
-        rest = [one for one in self.signature.parameters.values() if one.name != self.notes]
-        return self.signature.replace(parameters=rest)
+        parameters = [parameter for parameter in self.signature.parameters.values() if parameter.name != self.notes]
+        return self.signature.replace(parameters=parameters)
 
     @cached_property
     def bounds(self) -> Limits:
-        """The limits of a call. Equal results are no reason to stop, as the world may have changed in the meantime."""
+        """The limits of a call. Equal results do not end it: the world may have changed in the meantime."""
         return with_limits(Limits(identical=None), self.options.limits, self.options.tries)
 
     @cached_property
@@ -173,20 +176,20 @@ class Manner:
 
     @cached_property
     def head(self) -> Head:
-        """What the record says of function and judge, where both are the user's own."""
+        """The head of the record: it names the function, the judge and the limits."""
         if isinstance(self.judge, str):
             judge = self.judge
         elif self.judged_by_function:
             judge = judge_name(self.judge)
         else:
             judge = self.evaluator.name if self.evaluator else object_name(self.judge)
-        settings: dict[str, Json] = {"led_by": "function", "function": self.name, "judge": judge}
-        settings["limits"] = asdict(self.bounds)
-        return Head({"mulligan": version("mulligan"), "python": platform.python_version()}, settings=settings)
+        record_settings: dict[str, Json] = {"led_by": "function", "function": self.name, "judge": judge}
+        record_settings["limits"] = asdict(self.bounds)
+        return Head({"mulligan": version("mulligan"), "python": platform.python_version()}, settings=record_settings)
 
     @cached_property
     def evaluator(self) -> Spec | None:
-        """The judge, if it is an evaluator that was named: by its name, or by a file of tests."""
+        """The judge, if it is the name of an evaluator or a file of tests."""
         return judge_spec(self.judge)
 
     @property
@@ -199,23 +202,23 @@ class Manner:
 
     @property
     def composes(self) -> bool:
-        """Whether a role is made by name or given as an object, so that it may need a model or a sandbox."""
+        """Whether a role is named or passed as an object, and so may need a model or a sandbox."""
         return not (self.judged_by_function and (self.options.reflect is None or self.reflects_by_function))
 
 
-def composed(manner: Manner, objects: Mapping[str, Any], drive: Drive) -> Composition:
-    """The roles that are named, and those given as objects. Raises `InvalidInput` for what cannot work."""
+def composed(settings: RetrySettings, objects: Mapping[str, Any], drive: Drive) -> Composition:
+    """The roles of a call: `objects`, and those that the options name. Raises `InvalidInput` if they cannot work."""
     config = load()
     models = Models(config)
-    reflect: Any = None if manner.reflects_by_function else manner.options.reflect
+    reflect: Any = None if settings.reflects_by_function else settings.options.reflect
     recipe = Recipe(
         actor=Spec(object_name(objects["actor"])),
-        evaluator=manner.evaluator or Spec(object_name(objects["evaluator"])),
+        evaluator=settings.evaluator or Spec(object_name(objects["evaluator"])),
         reflector=Spec(object_name(objects["reflector"])) if "reflector" in objects else Spec("verbal"),
-        strategy=Spec("evidence" if manner.options.reflect is None else "evidence_and_reflexion"),
-        limits=manner.bounds,
+        strategy=Spec("evidence" if settings.options.reflect is None else "evidence_and_reflexion"),
+        limits=settings.bounds,
         model=models.name(reflect),
-        judge_model=models.name(manner.options.judge_model) or config.text("judge_model"),
+        judge_model=models.name(settings.options.judge_model) or config.text("judge_model"),
         vision_model=vision_role(config),
     )
     return compose(recipe, Parts(models.open, LocalSandbox(), objects), drive)
