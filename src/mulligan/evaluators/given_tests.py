@@ -78,10 +78,10 @@ def evidence(tests: Sequence[str], passed: Sequence[bool] | None) -> Json:
     return {"tests": list(tests), "passed": list(passed or ())}
 
 
-def usable(test: str, allowed: Collection[str] | None) -> bool:
-    """Whether our oracle can judge by this Python test alone: it can be read, and uses only the allowed names.
+def usable(test: str, candidates: Collection[str] | None) -> bool:
+    """Whether our oracle can judge by this Python test alone: it can be read, and uses only these names.
 
-    allowed: None allows the names that it calls or passes on.
+    candidates: the names that tests may use. None: those that it calls or passes on.
     """
     try:
         UnitTests.check(test)
@@ -91,7 +91,7 @@ def usable(test: str, allowed: Collection[str] | None) -> bool:
         return False
     if names is None:
         return False
-    available = {*modules([test]), *(names.certain if allowed is None else allowed)}
+    available = {*modules([test]), *(names.certain if candidates is None else candidates)}
     return set(names.wanted) <= available
 
 

@@ -52,8 +52,8 @@ class Review:
         material = _shown(episode)
         async with self._tools.open(episode) as toolbox:
             seed = episode.head.seed + trial.number
-            performed = await perform(self._step, material, self._model, self._journal, toolbox, seed)
-        return verdict(performed, trial.attempt)
+            result = await perform(self._step, material, self._model, self._journal, toolbox, seed)
+        return verdict(result, trial.attempt)
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes
@@ -69,11 +69,11 @@ def _shown(episode: Episode) -> str:
     return mask_attempt(review_text(episode.task, episode.trials[-1]), task_text(episode.task))
 
 
-def verdict(performed: Performed, attempt: Attempt) -> Feedback:
+def verdict(result: Performed, attempt: Attempt) -> Feedback:
     """The feedback of a review."""
-    if performed.halted:
-        return Feedback(None, f"The reflector came to no verdict: {performed.halted}.", source="review")
-    done = _DONE.match(performed.text) is not None if performed.key is None else performed.key.casefold() == "done"
+    if result.halted:
+        return Feedback(None, f"The reflector came to no verdict: {result.halted}.", source="review")
+    done = _DONE.match(result.text) is not None if result.key is None else result.key.casefold() == "done"
     halted = attempt.outcome.halted if attempt.outcome else None
     note = (f"the reflector was satisfied with an attempt that was halted: {halted}",) if done and halted else ()
-    return Feedback(done and not halted, performed.text, source="review", notes=note)
+    return Feedback(done and not halted, result.text, source="review", notes=note)

@@ -15,7 +15,7 @@ from mulligan.core.protocols import Ran, Sandbox
 from mulligan.core.records import Episode, Feedback, Finding, Json
 from mulligan.oracle.python.feedback import FORGEABLE
 from mulligan.oracle.rust import feedback
-from mulligan.oracle.rust.building import COMPILING, NONE_MADE, Crate, crate, job, toolchain
+from mulligan.oracle.rust.building import COMPILER_SECONDS, NOT_COMPILED, Crate, crate, job, toolchain
 from mulligan.oracle.rust.feedback import CompilerErrors, Verdict, refused
 from mulligan.oracle.rust.program import read
 from mulligan.text.evidence import evidence_of
@@ -124,7 +124,7 @@ class RustTests:
                 return verdicts, ""
             built = crate(self._program, active, self._toolchain, self._seconds, self._memory)
             ran = await self._sandbox.run(job(built, code, self._toolchain, self._seconds))
-            if ran.exit_code != NONE_MADE:
+            if ran.exit_code != NOT_COMPILED:
                 return self._ran(verdicts, active, ran, built)
             errors = refused(ran.stderr, built, self._toolchain)
             if errors.code or not errors.tests:
@@ -141,7 +141,10 @@ class RustTests:
             raise SandboxError(f"The judged program could not be started: {ran.stderr.strip()[-600:]}")
         if not results and built.secret not in ran.stdout and ran.exit_code is None:
             if ran.timed_out:
-                return verdicts, f"The code cannot be compiled: the compiler did not finish within {COMPILING:g} s."
+                return (
+                    verdicts,
+                    f"The code cannot be compiled: the compiler did not finish within {COMPILER_SECONDS:g} s.",
+                )
             return verdicts, f"The code cannot be compiled: the compiler was stopped.{ran.stderr.rstrip()[-200:]}"
         return verdicts | {number: results.get(place, Verdict("lost")) for place, number in enumerate(active)}, ""
 
