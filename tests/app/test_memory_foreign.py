@@ -13,7 +13,7 @@ from mulligan.app.config import Config
 from mulligan.app.memory import export, import_file
 from mulligan.bank.exchange.importing import archives_from_json, read_bank_file
 from mulligan.bank.exchange.lesson_page import markdown
-from mulligan.core.lessons import Archive
+from mulligan.core.lesson_history import Archive
 from mulligan.core.records import Lesson
 from mulligan.text.secrets import MASK
 
@@ -101,6 +101,12 @@ async def test_two_records_of_one_id_are_both_kept(tmp_path: Path) -> None:
     taken = await import_file(laid(tmp_path, [item(), item(content="Another."), item()]), config=WORDS)
     assert len(taken.lessons) == 2
     assert any("this one gets a new id" in note for note in taken.notes)
+
+
+async def test_equal_records_without_a_time_are_one_lesson(tmp_path: Path) -> None:
+    taken = await import_file(laid(tmp_path, [item(timestamp=None)], [item(timestamp=None)]), config=WORDS)
+    assert len(taken.lessons) == 1
+    assert not any("this one gets a new id" in note for note in taken.notes)
 
 
 async def test_an_import_for_one_agent_and_duplicates_that_fold(tmp_path: Path) -> None:

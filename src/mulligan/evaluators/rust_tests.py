@@ -15,7 +15,7 @@ from mulligan.core.protocols import Ran, Sandbox
 from mulligan.core.records import Episode, Feedback, Finding, Json
 from mulligan.oracle.python.feedback import FORGEABLE
 from mulligan.oracle.rust import feedback
-from mulligan.oracle.rust.building import COMPILER_SECONDS, NOT_COMPILED, Crate, crate, job, toolchain
+from mulligan.oracle.rust.building import COMPILER_SECONDS, NO_PROGRAM, Crate, crate, job, toolchain
 from mulligan.oracle.rust.feedback import CompilerErrors, Verdict, refused
 from mulligan.oracle.rust.program import read
 from mulligan.text.evidence import evidence_of
@@ -124,7 +124,7 @@ class RustTests:
                 return verdicts, ""
             built = crate(self._program, active, self._toolchain, self._seconds, self._memory)
             ran = await self._sandbox.run(job(built, code, self._toolchain, self._seconds))
-            if ran.exit_code != NOT_COMPILED:
+            if ran.exit_code != NO_PROGRAM:
                 return self._ran(verdicts, active, ran, built)
             errors = refused(ran.stderr, built, self._toolchain)
             if errors.code or not errors.tests:

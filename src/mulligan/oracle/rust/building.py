@@ -109,7 +109,7 @@ exec env -i ./judged <<-END
 	$secret
 	END
 """
-NOT_COMPILED = 90
+NO_PROGRAM = 90
 """The exit status if there is no program: the job compiles, and then becomes the program. Neither gets an environment
 from which code could learn where it runs."""
 
