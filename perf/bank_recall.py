@@ -27,8 +27,8 @@ import numpy as np
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.bank.recall.retrieval.fused import Fused
 from mulligan.bank.recall.terms import terms_of
+from mulligan.core.lesson_history import Addition, Part
 from mulligan.core.lesson_store import Memory
-from mulligan.core.lessons import Addition, Part
 from mulligan.core.records import Lesson
 from mulligan.store import open_store
 

@@ -21,8 +21,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
 
+from mulligan.core.lesson_history import Addition, Receipt
 from mulligan.core.lesson_store import Memory
-from mulligan.core.lessons import Addition, Receipt
 from mulligan.core.records import Lesson, Origin
 from mulligan.store import open_store
 

@@ -25,7 +25,7 @@ import httpx2
 from mulligan.app.service import Service
 from mulligan.bank.recall.terms import search_text, terms_of
 from mulligan.core.episode import Acted, Evaluated, Stopped
-from mulligan.core.lessons import Addition, Receipt
+from mulligan.core.lesson_history import Addition, Receipt
 from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Feedback, Lesson, Origin, Stop, Task
 from mulligan.store import open_store

@@ -4,6 +4,7 @@
 """
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -33,6 +34,35 @@ def sources() -> list[Path]:
     files = [ROOT / line for line in tracked.stdout.decode().splitlines() if (ROOT / line).is_file()]
     environments = {file.parent for file in ROOT.glob("*/pyvenv.cfg")}  # whatever they are called
     return [file for file in files if not environments.intersection(file.parents)]
+
+
+OUTSIDE = {
+    "mulligan.app.sessions": "finish project_bank",
+    "mulligan.app.transcripts": "read_transcript",
+    "mulligan.core.lessons": "Lesson Selection",
+    "mulligan.core.records": "Attempt Episode Task Trial",
+    "mulligan.evaluators.contains": "Contains",
+    "mulligan.evaluators.exact_match": "ExactMatch",
+    "mulligan.evaluators.unit_tests": "UnitTests",
+    "mulligan.hooks.agents": "agent",
+    "mulligan.hooks.corrections": "correction_in",
+    "mulligan.hooks.entry": "answer SWITCH RECALL",
+    "mulligan.hooks.events": "Call Notice",
+    "mulligan.hooks.journal": "Journal",
+    "mulligan.hooks.pairs": "State find happened",
+    "mulligan.langgraph": "BankStore BioCypherPromptEngine ask_graph create_reflexion_graph",
+    "mulligan.models.json_answers": "parse",
+    "mulligan.models.scripted": "ScriptedModel",
+    "mulligan.sandbox.local": "LocalSandbox",
+    "mulligan.text.python_code": "extract_code",
+}
+"""What scripts outside the repository import, such as the exam over real sessions."""
+
+
+@pytest.mark.parametrize("module", OUTSIDE)
+def test_what_scripts_outside_import_stays_where_it_is(module: str) -> None:
+    loaded = importlib.import_module(module)
+    assert [name for name in OUTSIDE[module].split() if not hasattr(loaded, name)] == []
 
 
 LONG_FILES: dict[str, str] = {}

@@ -9,7 +9,7 @@ from bank_recall import words
 
 from mulligan.bank.learn.screening import addition_of
 from mulligan.bank.recall.terms import embedding_text
-from mulligan.core.lessons import Addition
+from mulligan.core.lesson_history import Addition
 from mulligan.core.records import Lesson
 from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.store import open_store

@@ -29,7 +29,7 @@ from mulligan.core.errors import (
 )
 from mulligan.core.extras import require
 from mulligan.core.foresight import Ahead, Foresight
-from mulligan.core.lesson import LessonFields, Selection, annotations_of
+from mulligan.core.lessons import LessonFields, Selection, annotations_of
 from mulligan.core.optional import MeasuringBank, with_defaults
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import (

@@ -18,7 +18,7 @@ from mulligan.bench.harness.stream import Arm, run_stream
 from mulligan.bench.report.stream import StreamReport, read_stream
 from mulligan.bench.streams.reader import FAMILIES, Reader, code, game
 from mulligan.bench.streams.reader.facts import Fact
-from mulligan.core.lesson import Lesson, Selection
+from mulligan.core.lessons import Lesson, Selection
 from mulligan.core.rates import rate
 from mulligan.core.records import Json
 from mulligan.running import load, open_store

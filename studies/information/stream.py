@@ -31,7 +31,7 @@ from mulligan.app.memory import open_bank
 from mulligan.app.teaching import teach
 from mulligan.core.codec import to_json
 from mulligan.core.home import home
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Model
 from mulligan.core.records import Episode, LessonState, Task, Usage
 from mulligan.models.catalog import open_model

@@ -16,7 +16,7 @@ from mulligan.bank.recall.candidates import BM25
 from mulligan.bank.recall.embedding import embed
 from mulligan.bank.recall.index import Index
 from mulligan.bank.recall.terms import embedding_text, search_text, terms_of
-from mulligan.core.lessons import Delta, Row
+from mulligan.core.lesson_history import Delta, Row
 from mulligan.core.protocols import Embedder
 from mulligan.core.records import Lesson
 

@@ -20,7 +20,7 @@ from mulligan.app.removal import removable_runs, remove_runs
 from mulligan.cli.main import cli
 from mulligan.core.errors import InvalidInput, StoreError
 from mulligan.core.home import home
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.operations import acting_as
 from mulligan.core.records import Episode, Lesson
 from mulligan.store import file_of, open_store

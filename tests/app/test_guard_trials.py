@@ -9,7 +9,7 @@ from agent_transcripts import in_format
 
 from mulligan.app.guards import NEEDED, Record, may_be_proposed, pattern_of
 from mulligan.app.sessions import finish, project_bank
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.project import project_id

@@ -19,7 +19,7 @@ from mulligan.app.config import Config
 from mulligan.app.memory import export, import_file
 from mulligan.bank.exchange.importing import archives_from_json, archives_to_json, prepared, read_bank_file
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import Account, Archive, Link, Receipt, TaskOutcome, Version, Worth
+from mulligan.core.lesson_history import Account, Archive, Link, Receipt, TaskOutcome, Version, Worth
 from mulligan.core.records import Lesson, Origin
 from mulligan.core.worth import Tally
 

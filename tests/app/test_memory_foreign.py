@@ -13,7 +13,7 @@ from mulligan.app.config import Config
 from mulligan.app.memory import export, import_file
 from mulligan.bank.exchange.importing import archives_from_json, read_bank_file
 from mulligan.bank.exchange.lesson_page import markdown
-from mulligan.core.lessons import Archive
+from mulligan.core.lesson_history import Archive
 from mulligan.core.records import Lesson
 from mulligan.text.secrets import MASK
 

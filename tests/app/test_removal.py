@@ -15,7 +15,7 @@ from mulligan.app.config import load
 from mulligan.app.removal import Removable
 from mulligan.core.episode import Stopped
 from mulligan.core.errors import NotFound
-from mulligan.core.lessons import Addition
+from mulligan.core.lesson_history import Addition
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Head, Lesson, Origin, Stop, Task
 from mulligan.recording.holders import owner

@@ -12,7 +12,7 @@ from banks import a_bank, an_episode, lessons_of, mind
 
 from mulligan import Bank, ScriptedModel
 from mulligan.core.errors import InvalidInput, ModelError, NotFound
-from mulligan.core.lessons import TaskOutcome
+from mulligan.core.lesson_history import TaskOutcome
 from mulligan.core.records import Recall
 
 LEARNED = lessons_of(("Whole history", "Open the full history."))

@@ -18,7 +18,7 @@ from mulligan.app.recipe import Recipe
 from mulligan.app.replays import RecordedRuns
 from mulligan.bench.harness.stream import Arm, run_stream
 from mulligan.cli.main import main
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Episode, Head, Lesson, Spec, Task, Usage
 

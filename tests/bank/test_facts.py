@@ -13,7 +13,7 @@ from mulligan.app.memory import open_bank
 from mulligan.app.teaching import teach
 from mulligan.bank.recall.prompt_text import FACTS
 from mulligan.core.errors import InvalidInput, ModelError
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Lesson, Step, Stop, Task, Trial
 from mulligan.store import open_store
 from mulligan.store.sqlite.lessons.store import SqliteLessons

@@ -18,7 +18,7 @@ from mulligan.bank.bank import Bank
 from mulligan.bench.harness.plan import task_of
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Attempt, Case, Episode, Feedback, Finding, Stop, Task, Trial, same_kind
 from mulligan.recording.journal import JournaledBank, NoJournal
 from mulligan.store.sqlite.schema import MIGRATIONS

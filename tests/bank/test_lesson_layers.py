@@ -13,7 +13,7 @@ from mulligan.bank.bank import Bank
 from mulligan.bank.learn.extraction import Extractor
 from mulligan.bank.recall.index import Indexes
 from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Attempt, Episode, Feedback, Lesson, Recall, Reflection, Stop, Task, Trial
 from mulligan.store import open_store
 

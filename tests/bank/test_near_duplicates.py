@@ -4,7 +4,7 @@ from pathlib import Path
 
 from banks import a_bank
 
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 
 ONE = ("Read every page of a list", "Go through all the pages of the list before you count its entries.")
 NEARLY = ("Read every page of a list", "Go through all the pages of the list before you count the entries.")

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mulligan.bank.learn.screening import CONTENT, TAGS, addition_of, flags_of, screened, visible
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson, Origin
 from mulligan.sessions.effects import going_around
 from mulligan.text.safeguards import beginnings, patterns

@@ -16,7 +16,7 @@ from banks import a_bank, an_episode, lessons_of, mind
 
 from mulligan.bank.learn.trajectory import episode_of
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
 from mulligan.models.embedders.hash import HashEmbedder
 

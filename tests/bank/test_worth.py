@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mulligan import Bank
 from mulligan.core.errors import InvalidInput, NotFound
-from mulligan.core.lessons import Worth
+from mulligan.core.lesson_history import Worth
 from mulligan.core.records import Recall
 from mulligan.core.worth import Tally, is_withheld
 

@@ -12,7 +12,7 @@ import pytest
 from agent_transcripts import in_format
 
 from mulligan.app.sessions import project_bank
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import Reader

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from mulligan.app.sessions import LOCK, project_bank
 from mulligan.cli.hooks.forget import command
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.hooks.journal import Journal
 from mulligan.sessions.events import Notice
 

@@ -34,7 +34,7 @@ from mulligan.app.sessions import (
 )
 from mulligan.app.transcripts import read_transcript
 from mulligan.cli.hooks.forget import command as forget
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.operations import acting_as
 from mulligan.core.records import Lesson, Origin
 from mulligan.hooks.entry import respond

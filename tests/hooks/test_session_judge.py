@@ -19,7 +19,7 @@ from mulligan.app.guards import set_guard
 from mulligan.app.service import Service
 from mulligan.app.sessions import finish, project_bank
 from mulligan.core.errors import MulliganError
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
 from mulligan.core.turns import Turn
 from mulligan.hooks.journal import Journal

@@ -35,7 +35,7 @@ from wire_client import KEY, Wire, running
 
 import mulligan
 from mulligan.core.errors import NotFound
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode
 from mulligan.recording.drivers import led_by_client

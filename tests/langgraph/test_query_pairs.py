@@ -12,7 +12,7 @@ from graph_agents import EMPTY, GOOD, Chat, draft, golden
 from mulligan.app.memory import Bank, open_bank
 from mulligan.bank.recall.prompt_text import pairs_text
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Store
 from mulligan.core.records import Lesson, Task
 from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind

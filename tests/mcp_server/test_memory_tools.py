@@ -14,7 +14,7 @@ from memory_clients import LESSON, QUERY, SETTINGS, TRAJECTORY, a_client, a_serv
 
 from mulligan.app.service import Service
 from mulligan.core.errors import NotFound
-from mulligan.core.lessons import TaskOutcome
+from mulligan.core.lesson_history import TaskOutcome
 from mulligan.mcp_server.server import run_tool
 from mulligan.mcp_server.tool import Call, Reply, Tool
 from mulligan.mcp_server.tools import extract_memory, memory_task, retrieve_memory

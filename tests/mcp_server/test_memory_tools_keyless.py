@@ -12,7 +12,7 @@ from mcp import Client
 from memory_clients import LESSON, QUERY, SETTINGS, TRAJECTORY, a_client, a_service, good, refused
 
 from mulligan.app.service import Service
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 
 TASK: dict[str, Any] = {"trajectory": TRAJECTORY, "query": QUERY, "agent_id": "me"}
 VERDICT = {"reasoning": "The order was found.", "verdict": "success"}

@@ -18,7 +18,7 @@ from memory_clients import EXTRACTED, LESSON, MODEL, SETTINGS, TRAJECTORY, a_ser
 from serving import Piped, by_stdio, piped
 from wire_client import KEY, Wire, running
 
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
 from mulligan.mcp_server import lifecycle
 from mulligan.store import open_store

@@ -19,7 +19,7 @@ from surfaces import NEW, OLD, code_of, listed, play, refused, surface, teach, t
 from mulligan.app.story import story
 from mulligan.core.codec import from_json
 from mulligan.core.episode import Acted
-from mulligan.core.lessons import Link
+from mulligan.core.lesson_history import Link
 from mulligan.core.records import Attempt, Episode, Origin, Recall, Step, Task
 from mulligan.text.pages import markdown
 

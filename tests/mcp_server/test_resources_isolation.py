@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from surfaces import NEW, OLD, listed, play, surface, teach, text_of
 
 from mulligan.app.service import Service
-from mulligan.core.lessons import Link
+from mulligan.core.lesson_history import Link
 from mulligan.core.records import Origin
 
 

@@ -20,7 +20,7 @@ from reflexion_clients import step
 from serving import served
 from wire_client import KEY, Wire, running
 
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.store import open_store
 
 ANN, BEN = "ann:token-of-ann-0123456789", "ben:token-of-ben-0123456789"

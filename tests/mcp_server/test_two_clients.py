@@ -21,7 +21,7 @@ from hostile_lane import intact, keep
 from serving import served
 
 from mulligan.app.config import load
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.store.sqlite import SqliteStore
 
 Fact = Mapping[str, Any]

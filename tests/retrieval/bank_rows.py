@@ -8,7 +8,7 @@ import numpy as np
 
 from mulligan.bank.recall.index import Index
 from mulligan.bank.recall.terms import terms_of
-from mulligan.core.lessons import Delta, Row
+from mulligan.core.lesson_history import Delta, Row
 
 E = "hash:4"
 

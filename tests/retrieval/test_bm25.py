@@ -13,7 +13,7 @@ from mulligan.bank.recall import candidates
 from mulligan.bank.recall.candidates import BM25, FEW, YOUNG
 from mulligan.bank.recall.index import Index
 from mulligan.bank.recall.terms import commonness, terms
-from mulligan.core.lessons import Delta
+from mulligan.core.lesson_history import Delta
 
 LETTERS = st.lists(st.sampled_from(("ab", "bc", "cd", "the", "of", "gh", "hj", "jk")), max_size=12).map(" ".join)
 

@@ -13,7 +13,7 @@ from mulligan.bank.recall.candidates import PRESETS, SHIPPED, NullDistribution, 
 from mulligan.bank.recall.index import Index
 from mulligan.bank.recall.retrieval.fused import Fused
 from mulligan.bank.recall.retrieval.hybrid import Hybrid
-from mulligan.core.lessons import Delta
+from mulligan.core.lesson_history import Delta
 
 LOCAL = "local:minilm-l6-v2@sha256:1234"
 NULLS = [*SHIPPED.values(), estimated(np.zeros(0), 0)]

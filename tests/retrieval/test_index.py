@@ -8,7 +8,7 @@ import pytest
 from bank_rows import E, Shelf, cosines, index_of, packed, row
 
 from mulligan.bank.recall.index import Index, Indexes
-from mulligan.core.lessons import Delta
+from mulligan.core.lesson_history import Delta
 from mulligan.core.records import Lesson
 
 X, Y, Z = [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]

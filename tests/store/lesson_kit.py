@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mulligan.core.lesson import Selection
+from mulligan.core.lesson_history import Addition, Part
 from mulligan.core.lesson_store import LessonStore, Memory
-from mulligan.core.lessons import Addition, Part
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
 from mulligan.store import open_store
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from lesson_kit import E1, entry
 
-from mulligan.core.lessons import Receipt
+from mulligan.core.lesson_history import Receipt
 from mulligan.recording.holders import owner
 from mulligan.store import open_store
 

@@ -12,8 +12,8 @@ from lesson_kit import KINDS, STORES, entry, ids
 from mulligan import Bank
 from mulligan.app.memory import open_bank
 from mulligan.bank.exchange.importing import archives_from_json, archives_to_json, prepared
+from mulligan.core.lesson_history import Account, Archive, Receipt, Worth
 from mulligan.core.lesson_store import Memory
-from mulligan.core.lessons import Account, Archive, Receipt, Worth
 from mulligan.core.records import Attempt, Episode, Feedback, Step, Stop, Task, Trial
 from mulligan.core.worth import Tally
 

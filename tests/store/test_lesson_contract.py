@@ -9,9 +9,9 @@ import pytest
 from lesson_kit import E1, E2, entry, ids, vectors
 
 from mulligan.core.errors import NotFound, StoreError
-from mulligan.core.lesson import Selection
+from mulligan.core.lesson_history import Added, Addition, Link, Receipt
 from mulligan.core.lesson_store import LessonStore
-from mulligan.core.lessons import Added, Addition, Link, Receipt
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Json, Lesson, Origin
 
 

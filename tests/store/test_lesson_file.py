@@ -13,8 +13,8 @@ from lesson_kit import ALL, E1, entry, vectors
 
 from mulligan.core.episode import Acted
 from mulligan.core.errors import StoreError
+from mulligan.core.lesson_history import Fault, Link, Receipt
 from mulligan.core.lesson_store import Memory
-from mulligan.core.lessons import Fault, Link, Receipt
 from mulligan.core.records import Attempt, Episode, Task
 from mulligan.recording.holders import owner
 from mulligan.store import open_store

@@ -16,9 +16,9 @@ from repetition import repeats
 
 from mulligan.core.codec import to_json
 from mulligan.core.errors import NotFound, StoreError
-from mulligan.core.lesson import Selection
+from mulligan.core.lesson_history import Link, Receipt
 from mulligan.core.lesson_store import LessonStore, Memory
-from mulligan.core.lessons import Link, Receipt
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Json, Lesson
 
 AGENTS = ("a", "b", "")

@@ -9,8 +9,8 @@ import pytest
 from lesson_kit import ALL, E1, entry, ids, vectors
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
+from mulligan.core.lesson_history import Link, Receipt
 from mulligan.core.lesson_store import LessonStore, Memory
-from mulligan.core.lessons import Link, Receipt
 from mulligan.core.records import Origin
 from mulligan.core.work_queue import Claim, Queue
 

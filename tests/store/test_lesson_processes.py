@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from repetition import repeats
 
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.store import open_store
 
 HERE = Path(__file__).parent

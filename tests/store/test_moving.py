@@ -13,7 +13,7 @@ from mulligan.cli.main import cli
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked
 from mulligan.core.episode import Acted, Evaluated, Stopped
 from mulligan.core.errors import InvalidInput, StoreError
-from mulligan.core.lessons import Account, Link, Receipt
+from mulligan.core.lesson_history import Account, Link, Receipt
 from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Feedback, Image, Stop, Task
 from mulligan.store import moving, open_store

@@ -21,7 +21,7 @@ from mulligan.app.doctor import report
 from mulligan.cli.main import cli
 from mulligan.core.episode import Acted
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lessons import Link, Receipt
+from mulligan.core.lesson_history import Link, Receipt
 from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Task
 from mulligan.store import open_store

@@ -10,8 +10,8 @@ import pytest
 from lesson_kit import KINDS, STORES, entry
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
+from mulligan.core.lesson_history import Receipt, TaskOutcome
 from mulligan.core.lesson_store import Memory
-from mulligan.core.lessons import Receipt, TaskOutcome
 from mulligan.store import open_store
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from mulligan.app.memory import open_bank
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lesson import Selection
 from mulligan.core.lesson_store import Memory
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Task
 from mulligan.hooks.recall import Reader, shown_text
 from mulligan.store import open_store

@@ -18,9 +18,9 @@ from mulligan.bank.bank import Bank
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.episode import Acted
 from mulligan.core.errors import Unreadable
-from mulligan.core.lesson import Selection
+from mulligan.core.lesson_history import Account, Link, Receipt
 from mulligan.core.lesson_store import Memory
-from mulligan.core.lessons import Account, Link, Receipt
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Attempt, Episode, Task
 from mulligan.recording.holders import owner
 from mulligan.store import open_store

@@ -16,7 +16,7 @@ import pytest
 from mulligan.app.sessions import project_bank
 from mulligan.bench.harness.proof import Plan, ProofTask, Row
 from mulligan.bench.report.proof import proof_report
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.sessions.signature import digest, signature
 
 STUDY = Path(__file__).parents[2] / "studies" / "hooks"

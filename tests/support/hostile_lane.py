@@ -25,7 +25,7 @@ from hostile_messages import MAKING, META, MODERN, Listed, Message, Messages, by
 from serving import Piped
 
 from mulligan.app.memory import open_bank
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.store import open_store
 
 Json = Any

@@ -22,7 +22,7 @@ from hostile_messages import META, MODERN, ids_in
 from serving import Running
 
 from mulligan.core.episode import Acted, Evaluated, Event, Reflected, Stopped
-from mulligan.core.lessons import Addition, Link, Receipt
+from mulligan.core.lesson_history import Addition, Link, Receipt
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Lesson, Origin, Reflection, Step, Stop, Task
 from mulligan.store.sqlite import SqliteStore
 

@@ -20,8 +20,8 @@ from mulligan.bank.exchange.importing import archives_to_json, prepared
 from mulligan.bank.exchange.lesson_page import lesson_page, markdown
 from mulligan.cli.memory_words import found, lesson_rows, story
 from mulligan.core.codec import to_json
+from mulligan.core.lesson_history import Account, Archive, Link, Receipt, TaskOutcome, Version, Worth
 from mulligan.core.lesson_store import Memory
-from mulligan.core.lessons import Account, Archive, Link, Receipt, TaskOutcome, Version, Worth
 from mulligan.core.records import Lesson, Origin, Rating, Recall
 from mulligan.core.worth import Tally
 from mulligan.mcp_server.tools.retrieve_memory import TOOL, memory_json

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 
 from mulligan.app.service import ServerOptions, Service
 from mulligan.core.episode import Acted, Evaluated, Event, Reflected, Stopped
-from mulligan.core.lessons import Addition
+from mulligan.core.lesson_history import Addition
 from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Feedback, Lesson, Reflection, Stop, Task
 from mulligan.mcp_server.server import make_server, one_connection

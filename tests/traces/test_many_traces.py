@@ -26,7 +26,7 @@ from mulligan.app.traces import TraceRun
 from mulligan.bank.learn.traces.otlp import TraceFile, looks_like_traces
 from mulligan.bank.learn.traces.runs import Run, Spans
 from mulligan.core.errors import InvalidInput, MulliganError
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 
 
 def story(n: int, steps: int, *, nested: bool = False, padding: str = "") -> list[dict[str, Any]]:

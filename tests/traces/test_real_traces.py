@@ -24,7 +24,7 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 import mulligan
 from mulligan.app.traces import TraceRun
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
 
 KEY = "sk-proj-abcdefghijklmnopqrstuvwx1234567890ABCD"

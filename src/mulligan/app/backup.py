@@ -24,8 +24,8 @@ from urllib.parse import parse_qs, urlsplit
 from mulligan.app.config import Config
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.home import home
+from mulligan.core.lesson_history import Archive
 from mulligan.core.lesson_store import LessonStore
-from mulligan.core.lessons import Archive
 from mulligan.core.operations import actor
 from mulligan.core.protocols import Store
 from mulligan.core.trusted import note_store

@@ -15,7 +15,7 @@ from mulligan.bank.exchange.records import imported_id
 from mulligan.bank.learn.screening import screened
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lesson import Lesson, LessonFields, Time, annotations_of
+from mulligan.core.lessons import Lesson, LessonFields, Time, annotations_of
 from mulligan.core.records import Json
 from mulligan.text.secrets import mask, mask_json
 

@@ -21,8 +21,8 @@ from mulligan.bank.ports import Ports
 from mulligan.bank.recall.embedding import Vectors
 from mulligan.bank.upkeep.upkeep import OnEmbedded
 from mulligan.core.errors import InvalidInput
+from mulligan.core.lesson_history import Archive
 from mulligan.core.lesson_store import Memory
-from mulligan.core.lessons import Archive
 from mulligan.core.operations import operation
 from mulligan.core.protocols import Embedder, Model
 from mulligan.core.records import Json, Lesson, Spec

@@ -27,7 +27,7 @@ from mulligan.app.memory import Bank
 from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput, StoreError
 from mulligan.core.home import home
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson, LessonState
 
 LARGEST = 1_000_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from mulligan.core.errors import NotFound, Unreadable
-from mulligan.core.lessons import Receipt
+from mulligan.core.lesson_history import Receipt
 from mulligan.core.protocols import StepRow, Store
 from mulligan.core.records import Episode, Lesson, Usage
 from mulligan.core.work_queue import Queued

@@ -18,7 +18,7 @@ from typing import Any, cast
 from mulligan.app.config import located_model
 from mulligan.bank.bank import Bank
 from mulligan.core.errors import InvalidInput, ModelError
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.operations import acting_as
 from mulligan.core.protocols import Job
 from mulligan.core.questions import Message, Question, Sampling

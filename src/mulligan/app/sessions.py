@@ -23,8 +23,8 @@ from mulligan.app.memory import Bank, open_bank
 from mulligan.app.session_judge import Judge, ask_about, decide
 from mulligan.core.errors import BadAnswer, MulliganError
 from mulligan.core.home import home
-from mulligan.core.lesson import Selection
-from mulligan.core.lessons import RULE, Receipt
+from mulligan.core.lesson_history import RULE, Receipt
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Json
 from mulligan.core.turns import Turn
 from mulligan.goals.record import checks_of

@@ -17,7 +17,7 @@ from mulligan.bank.learn.facts import facts_of, has_reason, success_of
 from mulligan.bank.learn.trajectory import CHARACTERS, STEPS, episode_of
 from mulligan.core.codec import digest, json_text
 from mulligan.core.errors import InvalidInput, MulliganError
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Learned, Model, TranscriptFormat
 from mulligan.core.records import Episode, Finding, Json, Lesson
 from mulligan.core.turns import Turn

@@ -28,8 +28,8 @@ from mulligan.bank.recall.recaller import Recaller, RecallRequest
 from mulligan.bank.upkeep.balance import DAYS, Balance, balance
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, LessonChanged, NotFound, StoreError
-from mulligan.core.lesson import LessonDetails, Selection
-from mulligan.core.lessons import Delta, Fault, Link, Receipt, Version, Worth
+from mulligan.core.lesson_history import Delta, Fault, Link, Receipt, Version, Worth
+from mulligan.core.lessons import LessonDetails, Selection
 from mulligan.core.operations import as_operation, detail_of, operation
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question

@@ -8,7 +8,7 @@ from typing import Any
 
 from mulligan.bank.recall.query_pairs import GOOD
 from mulligan.core.errors import InvalidInput, LessonChanged
-from mulligan.core.lesson import REFUSED_BY_REPLAY, WAITS_FOR_REPLAY
+from mulligan.core.lessons import REFUSED_BY_REPLAY, WAITS_FOR_REPLAY
 from mulligan.core.records import Lesson, Rating
 
 

@@ -27,7 +27,7 @@ from mulligan.cli.options import given_options
 from mulligan.cli.terminal import columns, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput, MulliganError
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.turns import Turn
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.learning import NEEDED, STATES, keep

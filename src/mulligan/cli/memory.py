@@ -43,8 +43,8 @@ from mulligan.cli.terminal import clean, drawn, emit, one_line, say, standard_in
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import REMOVED, InvalidInput, ModelError, NotFound, UnknownName
-from mulligan.core.lesson import LessonDetails, LessonFields, Selection, Time, annotations_of
-from mulligan.core.lessons import Fault
+from mulligan.core.lesson_history import Fault
+from mulligan.core.lessons import LessonDetails, LessonFields, Selection, Time, annotations_of
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Json, Lesson
 from mulligan.text.files import read_text

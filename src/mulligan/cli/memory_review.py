@@ -35,7 +35,7 @@ from mulligan.cli.options import export_options, rating_options, score_of
 from mulligan.cli.terminal import clean, drawn, emit, one_line, put, say
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
 from mulligan.hooks.guards import is_path, words_of
 from mulligan.hooks.journal import Journal

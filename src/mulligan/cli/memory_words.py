@@ -16,8 +16,8 @@ from mulligan.cli.terminal import clean, columns, drawn, on_terminal, one_line
 from mulligan.cli.words import agreed, count
 from mulligan.core.agreement import agreement, latest
 from mulligan.core.codec import to_json
-from mulligan.core.lesson import fields_with
-from mulligan.core.lessons import Link, Receipt, Version, Worth
+from mulligan.core.lesson_history import Link, Receipt, Version, Worth
+from mulligan.core.lessons import fields_with
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.records import Json, Lesson, Recall

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from mulligan.core.lesson import Lesson, Selection
-from mulligan.core.lessons import (
+from mulligan.core.lesson_history import (
     Account,
     Added,
     Addition,
@@ -24,6 +23,7 @@ from mulligan.core.lessons import (
     Version,
     Worth,
 )
+from mulligan.core.lessons import Lesson, Selection
 from mulligan.core.records import Json
 from mulligan.core.work_queue import Claim, Queue
 

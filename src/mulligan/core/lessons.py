@@ -1,274 +1,244 @@
-"""What a store keeps of lessons besides their text: versions, links, recalls, outcomes, accounts, and whole banks.
+"""A lesson, and the one table of its fields: which are stored, shown, selected by, and written by people.
 
-Vectors and terms are opaque bytes here: the bank makes and reads them.
+Stores, commands, pages, MCP, LangGraph and the studio derive from these classes what they do with a field: a new one is
+a line of `Lesson` and, if people write it, one of `LessonDetails` (design/129).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, get_type_hints
 
-from mulligan.core.lesson import Lesson, LessonState
-from mulligan.core.records import Json
-from mulligan.core.worth import Tally
+from mulligan.core.remarks import Rating
 
-Part: TypeAlias = Literal["lesson", "query"]
-"""Which text a vector represents: the lesson's own, or the task that it was learned from."""
+# What a lesson is about: this action, this plan, or a habit of the agent.
+Layer: TypeAlias = Literal["tactical", "strategic", "metacognitive"]
+LAYERS: tuple[Layer, ...] = ("tactical", "strategic", "metacognitive")
+LessonState: TypeAlias = Literal["active", "retired", "superseded", "quarantined"]
+# A fact holds for one project, with its names and values; a strategy for a kind of task; a query pair for one graph.
+Nature: TypeAlias = Literal["fact", "strategy", "query_pair"]
+Result: TypeAlias = Literal["success", "failure"]
+Time: TypeAlias = str | float | None
+"""A time as people write it: see `text.times.time_of`. It is stored as seconds since the epoch."""
 
-Change: TypeAlias = Literal[
-    "added",
-    "folded",
-    "edited",
-    "retired",
-    "restored",
-    "merged",
-    "unmerged",
-    "superseded",
-    "confirmed",
-    "doubted",
-    "quarantined",
-    "released",
-    "linked",
-    "embedded",
-    "used",
-    "withheld",
-]
-
-
-RULE = "rule"
-"""`Origin.by` of a fact that rules derived without a model."""
-
-
-def compared_text(lesson: Lesson) -> tuple[str, ...]:
-    """The texts that are compared to find a lesson's duplicates. The description of a fact by rules only names its
-    task, so its kind is compared instead."""
-    by_rule = lesson.nature == "fact" and lesson.origin.by == RULE
-    return lesson.title, lesson.kind if by_rule else lesson.description, lesson.content
+ADMISSION_NOTE = "admission"
+"""The key in a lesson's context for the result of its replay."""
+WAITS_FOR_REPLAY = "waits for a replay"
+"""The flag of a lesson that waits to be tried in a replay."""
+REFUSED_BY_REPLAY = "refused by a replay"
+"""The flag of a retired lesson that no later one folds into: if it is taught again, it is tried again."""
 
 
 @dataclass(frozen=True)
-class Addition:
-    """A lesson to add.
+class Origin:
+    """Where a lesson comes from.
 
     Attributes:
-        fingerprint: equal for lessons that may be duplicates.
-        terms: the words that a search finds it by.
-        vectors: by part, from the embedder that `lesson.embedder` names.
-        keys: what `Selection.keys` selects it by.
+        steps: those of the trial's trajectory that the lesson cites, numbered from 1.
+        parents: the lessons that it was merged from.
+        by: the model that extracted or merged it; "" if a person or a calling agent wrote it.
+        reason: what the judge said of the episode, if one judged.
+        removed: whether the episode's record was removed since.
     """
 
-    lesson: Lesson
-    fingerprint: str
-    terms: bytes = b""
-    vectors: Mapping[Part, bytes] = field(default_factory=dict[Part, bytes])
-    keys: tuple[str, ...] = ()
+    kind: Literal["written", "extracted", "merged", "imported"] = "written"
+    episode: str = ""
+    trial: int | None = None
+    steps: tuple[int, ...] = ()
+    parents: tuple[str, ...] = ()
+    by: str = ""
+    reason: str = ""
+    removed: bool = False
 
 
 @dataclass(frozen=True)
-class Added:
-    """The id of an added lesson; if `folded`, that of the stored lesson that it duplicates."""
-
-    id: str
-    folded: bool = False
-
-
-@dataclass(frozen=True)
-class Row:
-    """The fields of a lesson that ranking needs; most are those of `Lesson`.
+class FieldUse:
+    """How a field of a lesson is used, besides being stored and exported.
 
     Attributes:
-        n: its number in the store, which grows and is never reused.
-        worth: the probability that showing it helps; None: not measured.
-        fact, pair: whether it is a fact, or a query pair.
+        label: its name on the page of a lesson, which shows it unless it is empty.
+        brief: whether lists, recalls and answers over MCP show it, too, unless it is empty.
+        column: whether the store has a column of this name, to select by it.
+        counted: whether it changes by itself, so that a change is not an edit.
     """
 
-    n: int
-    id: str
-    agent_id: str
-    experience: str
-    state: LessonState
-    success: bool
-    confidence: float
-    created: float
-    uses: int
-    last_used: float | None
-    terms: bytes
-    vector: bytes | None
-    query_vector: bytes | None = None
-    fact: bool = False
-    project: str = ""
-    worth: float | None = None
-    layer: str = ""
-    kind: str = ""
-    pair: bool = False
-    expires: float | None = None
+    label: str = ""
+    brief: bool = False
+    column: bool = False
+    counted: bool = False
 
 
 @dataclass(frozen=True)
-class Delta:
-    """What changed since an earlier `Delta`.
+class Lesson:
+    """A memory item that outlives its episode.
 
     Attributes:
-        tip: pass it as `since` to get the next changes.
-        generation: changes when earlier numbers are no longer valid (after a purge of everything, or in a mended file).
-        rows: the changed rows as they are now.
-        purged: the numbers of the purged rows.
+        score: its relevance in one recall, 0 to 1. None outside a recall.
+        agent_id: the agent that it belongs to; "" is the unnamed agent.
+        query: the task that it was learned from.
+        experience: an id that the lessons of one extraction share.
+        confidence: 0 to 1, before any use.
+        created, last_used: seconds since the epoch.
+        uses: how often it was recalled.
+        support: how many exact duplicates it stands for, itself included.
+        kind: the kind of task that it was learned from, in free words (see `Task.kind`).
+        embedder: whose vector it has. None: it has none yet.
+        state: only active ones are recalled.
+        superseded_by: the lesson that it was merged into, or the fact that took its place.
+        flags: why it was quarantined.
+        project: where a fact holds; "" if unknown.
+        subject: what a fact is about, such as the name of a function.
+        confirmed: of a fact, whether an attempt that follows it has passed; of a query pair, whether a person said so.
+        to_check: why it may no longer hold, such as a change that was announced; "" if nothing speaks against it.
+        rests_on: ids of facts that it follows from.
+        pinned: a person wants it shown, so it is never withheld, and not retired for its effect.
+        ratings: people's scores, oldest first.
+        layer: what it is about (see `Layer`). A metacognitive one is recalled for any task of the agent, within a
+            bound; a tactical one only where the words or the kind of the task fit. "": not known.
+        date: when its content was true, in seconds since the epoch. None: when it was stored.
+        expires: when it stops being recalled. None: never.
     """
 
-    tip: int
-    generation: int
-    rows: Sequence[Row] = ()
-    purged: Sequence[int] = ()
-
-
-@dataclass(frozen=True)
-class Version:
-    """An entry of a lesson's history: when and how it changed, and the lesson after the change. For "used", "withheld",
-    "linked" and "embedded" the lesson is None, and `detail` describes the change."""
-
-    at: float
-    change: Change
-    lesson: Lesson | None = None
-    detail: Json = None
+    id: Annotated[str, FieldUse("id", column=True)]
+    title: str
+    content: str
+    outcome: Annotated[Result, FieldUse("learned from")]
+    description: str = ""
+    score: Annotated[float | None, FieldUse(counted=True)] = None
+    agent_id: Annotated[str, FieldUse("agent")] = ""
+    query: Annotated[str, FieldUse("task")] = ""
+    experience: Annotated[str, FieldUse(column=True)] = ""
+    origin: Origin = Origin()
+    confidence: Annotated[float, FieldUse(column=True)] = 0.5
+    created: Annotated[float, FieldUse(column=True)] = 0.0
+    last_used: Annotated[float | None, FieldUse(counted=True)] = None
+    uses: Annotated[int, FieldUse(counted=True)] = 0
+    support: int = 1
+    tags: Annotated[tuple[str, ...], FieldUse("tags")] = ()
+    kind: Annotated[str, FieldUse("kind", column=True)] = ""
+    context: Annotated[Mapping[str, Any], FieldUse("context")] = field(default_factory=dict[str, Any])
+    embedder: Annotated[str | None, FieldUse("vector of", counted=True)] = None
+    state: Annotated[LessonState, FieldUse(column=True)] = "active"
+    superseded_by: Annotated[str | None, FieldUse("superseded by", column=True)] = None
+    flags: Annotated[tuple[str, ...], FieldUse("flags")] = ()
+    nature: Nature = "strategy"
+    project: Annotated[str, FieldUse(column=True)] = ""
+    subject: Annotated[str, FieldUse(column=True)] = ""
+    confirmed: bool = True
+    to_check: str = ""
+    rests_on: tuple[str, ...] = ()
+    pinned: bool = False
+    ratings: tuple[Rating, ...] = ()
+    layer: Annotated[Literal["", Layer], FieldUse("layer", brief=True, column=True)] = ""
+    date: float | None = None
+    expires: Annotated[float | None, FieldUse(column=True)] = None
 
     @property
-    def word(self) -> str:
-        """The change in the words that people read: "merged" for a lesson that began as a merger, "shown" for
-        "used"."""
-        if self.change == "added" and self.lesson is not None and self.lesson.origin.kind == "merged":
-            return "merged"
-        return "shown" if self.change == "used" else self.change
+    def time(self) -> float:
+        """When its content was true, as far as is known."""
+        return self.created if self.date is None else self.date
 
-    @property
-    def details(self) -> Mapping[str, Any]:
-        """`detail` if it is a JSON object, else an empty one."""
-        detail: Any = self.detail
-        return cast(Mapping[str, Any], detail) if isinstance(detail, dict) else {}
-
-    @property
-    def recall(self) -> str:
-        """The id of the recall that showed the lesson; "" for another change."""
-        recall = self.details.get("receipt")
-        return recall if isinstance(recall, str) else ""
-
-    @property
-    def score(self) -> str:
-        """How relevant the lesson was to that recall; "" if unknown."""
-        score = self.details.get("score")
-        return f"{score:.2f}" if isinstance(score, float | int) else ""
+    def is_expired(self, at: float) -> bool:
+        return self.expires is not None and self.expires <= at
 
 
 @dataclass(frozen=True)
-class Link:
-    """Two lessons of one agent that say nearly the same, with their cosine similarity by this embedder."""
-
-    a: str
-    b: str
-    similarity: float
-    embedder: str
-
-
-@dataclass(frozen=True)
-class TaskOutcome:
-    """The outcome of a task that lessons were recalled for.
+class InputField:
+    """A field as people write it.
 
     Attributes:
-        work: the id of the work that learns from it; "": none does.
-        success: whether the task succeeded; None: unknown, or not yet over.
+        help: what to write, in a sentence.
+        option: whether commands have an option for it; else it is written as JSON.
     """
 
-    work: str
-    success: bool | None = None
+    help: str
+    option: bool = True
+
+
+class LessonTexts(TypedDict, total=False):
+    """What each lesson needs."""
+
+    title: Annotated[str, InputField("A title of a few words.")]
+    content: Annotated[str, InputField("The text of the lesson.")]
+
+
+class LessonDetails(TypedDict, total=False):
+    """What a lesson may have besides its texts. The type of a field is what is checked; a number is from 0 to 1."""
+
+    outcome: Annotated[Result, InputField("Whether the lesson comes from a success or a failure.")]
+    description: Annotated[str, InputField("When the lesson helps, in one sentence.")]
+    query: Annotated[str, InputField("The task that it was learned from.")]
+    tags: Annotated[Sequence[str], InputField("A tag. Repeatable.")]
+    kind: Annotated[str, InputField("The kind of task.")]
+    context: Annotated[Mapping[str, Any], InputField("Anything else, as a JSON object.", option=False)]
+    confidence: Annotated[float, InputField("The confidence in the lesson before it is used.", option=False)]
+    nature: Annotated[
+        Literal["fact", "strategy"],
+        InputField("fact (true only of this project) or strategy (default; for a kind of task)."),
+    ]
+    project: Annotated[str, InputField("For a fact: the project in which it is true.", option=False)]
+    confirmed: Annotated[bool, InputField("For a fact: whether a passing attempt confirmed it.", option=False)]
+    layer: Annotated[Literal["", Layer], InputField("With metacognitive, it is recalled for any task.")]
+    date: Annotated[Time, InputField("When the lesson was true, such as 2026-01-31 (default: now).")]
+    expires: Annotated[Time, InputField("When the lesson expires: 30d, 2026-12-31 or never.")]
+
+
+class LessonFields(LessonTexts, LessonDetails, total=False):
+    """All fields of a lesson that people write."""
+
+
+Order: TypeAlias = Literal["newest", "uses", "worth", "harm"]
 
 
 @dataclass(frozen=True)
-class Receipt:
-    """A record of one recall.
+class Selection:
+    """Which lessons to list. None does not filter.
 
     Attributes:
-        lessons: their scores by id.
-        filtered: how many fell below the threshold.
-        outcomes: of the tasks that this recall was for, oldest first; the store adds them.
-        withheld: the scores of lessons that a random draw withheld, to measure what they are worth.
-        drawn: the share of recalls that withhold a lesson, by id. Lessons that are not in it are always shown.
-        tokens: the estimated length of the text that was shown.
+        prefix: how their ids begin.
+        before: the id of a lesson; selects older ones.
+        keys: selects those that have one of these (`Addition.keys`); what this costs does not grow with the bank.
+        kind: selects those of tasks of this kind (see `same_kind`).
+        expired: selects those that have expired by now, or the others.
+        order: newest first; or by uses, most first; by measured worth, best first ("worth") or worst first ("harm").
+            Lessons without a measure are last. `before` needs the order of age; the others are paged by `offset`.
     """
 
-    id: str
-    agent_id: str | None
-    at: float
-    query: str
-    lessons: Mapping[str, float] = field(default_factory=dict[str, float])
-    filtered: int = 0
-    outcomes: tuple[TaskOutcome, ...] = ()
-    withheld: Mapping[str, float] = field(default_factory=dict[str, float])
-    drawn: Mapping[str, float] = field(default_factory=dict[str, float])
-    tokens: int = 0
+    states: tuple[LessonState, ...] = ("active",)
+    outcome: Annotated[Result | None, InputField("Only lessons learned from tasks with this outcome.")] = None
+    tag: Annotated[str | None, InputField("Only lessons with this tag.")] = None
+    text: str | None = None
+    limit: int | None = 50
+    offset: int = 0
+    prefix: str = ""
+    before: str | None = None
+    nature: Annotated[Nature | None, InputField("Only lessons of this nature.")] = None
+    project: str | None = None
+    keys: Sequence[str] | None = None
+    layer: Annotated[Layer | None, InputField("Only lessons of this layer: about an action, a plan or a habit.")] = None
+    kind: Annotated[str | None, InputField("Only lessons for this kind of task.")] = None
+    expired: bool | None = None
+    order: Order = "newest"
 
 
-@dataclass(frozen=True)
-class Worth:
-    """The outcomes that are counted for a lesson, or for a whole bank (`id` is "").
-
-    Attributes:
-        state: the lesson's.
-        since: outcomes of earlier recalls do not count, because they showed another text.
-    """
-
-    agent_id: str
-    id: str
-    state: str
-    tally: Tally
-    since: float = 0.0
+@cache
+def annotations_of(cls: type) -> Mapping[str, tuple[Any, Any]]:
+    """The annotated fields of one of these classes: the type and the annotation of each."""
+    hints = get_type_hints(cls, include_extras=True)
+    annotated = {name: hint for name, hint in hints.items() if getattr(hint, "__metadata__", None)}
+    return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in annotated.items()}
 
 
-@dataclass(frozen=True)
-class Account:
-    """A short account of an episode, for later episodes.
-
-    Attributes:
-        id: of the episode.
-        project: where it took place; "" if unknown.
-        at: when it was learned from, in seconds since the epoch.
-        text: what was asked, done and judged.
-        success: None if nobody judged.
-    """
-
-    id: str
-    project: str
-    at: float
-    text: str
-    success: bool | None = None
+@cache
+def fields_with(mark: Literal["label", "brief", "column", "counted"]) -> Mapping[str, Any]:
+    """The values of this mark by field, for the fields of a lesson that have it, in order."""
+    return {name: value for name, (_, use) in annotations_of(Lesson).items() if (value := getattr(use, mark))}
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A fault of the store, in a sentence. id: of the lesson or work that it concerns."""
-
-    what: str
-    mended: bool = False
-    id: str = ""
-
-
-@dataclass(frozen=True)
-class Archive:
-    """A whole bank.
-
-    Attributes:
-        agent_id: whose it is; None: the recalls over all agents.
-        lessons: of all states, in the order in which they were added, without vectors (`embedder` is None).
-        history: of each lesson by its id, oldest first.
-        links: between the lessons, each once.
-        receipts: the recalls, with the outcomes of their tasks.
-        accounts: of all projects, oldest first.
-        worth: the counts for the bank and for its lessons.
-    """
-
-    agent_id: str | None = ""
-    lessons: tuple[Lesson, ...] = ()
-    history: Mapping[str, tuple[Version, ...]] = field(default_factory=dict[str, tuple[Version, ...]])
-    links: tuple[Link, ...] = ()
-    receipts: tuple[Receipt, ...] = ()
-    accounts: tuple[Account, ...] = ()
-    worth: tuple[Worth, ...] = ()
+def without_counts(lesson: Lesson) -> Lesson:
+    """The lesson with default values for the fields that change by themselves: equal unless somebody edited it."""
+    plain = Lesson("", "", "", "success")
+    counts: dict[str, Any] = {name: getattr(plain, name) for name in fields_with("counted")}
+    return replace(lesson, **counts)

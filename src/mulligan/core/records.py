@@ -15,12 +15,12 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lesson import LAYERS as LAYERS
-from mulligan.core.lesson import Layer as Layer
-from mulligan.core.lesson import Lesson as Lesson
-from mulligan.core.lesson import LessonState as LessonState
-from mulligan.core.lesson import Nature as Nature
-from mulligan.core.lesson import Origin as Origin
+from mulligan.core.lessons import LAYERS as LAYERS
+from mulligan.core.lessons import Layer as Layer
+from mulligan.core.lessons import Lesson as Lesson
+from mulligan.core.lessons import LessonState as LessonState
+from mulligan.core.lessons import Nature as Nature
+from mulligan.core.lessons import Origin as Origin
 from mulligan.core.remarks import Condensed as Condensed
 from mulligan.core.remarks import Edit as Edit
 from mulligan.core.remarks import KindOrigin as KindOrigin

@@ -232,14 +232,16 @@ class Journal:
     def _session(self, *mine: str) -> Session:
         return _session(self._db.execute(f"SELECT {_SESSION} FROM sessions WHERE {_WHICH}", mine).fetchone())
 
-    def sessions(self, *, project: str | None = None, due: bool | None = None) -> Sequence[Session]:
-        """Those that were seen, the newest at the end. Without forgotten ones."""
-        found = self._db.execute(
+    def sessions(
+        self, *, project: str | None = None, due: bool | None = None, last: int | None = None
+    ) -> list[Session]:
+        """The `last` sessions that were seen and not forgotten, the newest at the end."""
+        newest = self._db.execute(
             f"SELECT {_SESSION} FROM sessions WHERE NOT forgotten AND (?1 IS NULL OR project = ?1) "
-            "AND (?2 IS NULL OR due = ?2) ORDER BY seen, rowid",
-            (project, due),
+            "AND (?2 IS NULL OR due = ?2) ORDER BY seen DESC, rowid DESC LIMIT ?3",
+            (project, due, -1 if last is None else last),
         )
-        return [_session(row) for row in found]
+        return [_session(row) for row in newest][::-1]
 
     def began(self, project: str, last: int) -> float:
         """When the first of the last sessions of a project began; 0 where there are not so many."""

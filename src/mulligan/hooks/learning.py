@@ -17,7 +17,7 @@ from mulligan.bank.learn.facts import ERROR
 from mulligan.bank.learn.screening import flags_of
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Json, Lesson
 from mulligan.core.turns import Turn
 from mulligan.hooks.journal import SETTINGS, Session

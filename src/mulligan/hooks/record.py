@@ -13,7 +13,7 @@ from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.lesson_page import bank_title
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home_path
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.operations import acting_as
 from mulligan.core.records import Lesson
 from mulligan.goals.database import FILE as GOALS

@@ -26,7 +26,7 @@ from mulligan.app.story import beginning
 from mulligan.bank.exchange.lesson_page import BankShelf, lesson_page
 from mulligan.core.codec import record_text, to_json
 from mulligan.core.errors import InvalidInput, NotFound, UnknownName
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Brief
 from mulligan.core.records import Episode, Lesson
 from mulligan.mcp_server.messages import protocol_errors

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import RULE
+from mulligan.core.lesson_history import RULE
 from mulligan.core.records import Json, Lesson, Origin
 from mulligan.core.turns import Turn
 from mulligan.sessions.agents import is_shell

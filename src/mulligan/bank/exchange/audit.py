@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mulligan.core.lessons import Archive, Change, Version
+from mulligan.core.lesson_history import Archive, Change, Version
 from mulligan.core.records import Json
 
 DECIDED: tuple[Change, ...] = ("edited", "retired", "restored", "released", "merged", "unmerged", "doubted")

@@ -14,7 +14,7 @@ from mulligan.bank.exchange.records import JsonRecord, file_text, imported_id, q
 from mulligan.bank.learn.screening import addition_of
 from mulligan.core.codec import SCHEMA, from_json, to_json
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import Addition, Archive, Version
+from mulligan.core.lesson_history import Addition, Archive, Version
 from mulligan.core.records import Json, Lesson, Origin
 from mulligan.text.json_lines import parsed
 from mulligan.text.secrets import mask_json

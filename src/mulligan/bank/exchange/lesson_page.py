@@ -16,9 +16,9 @@ from typing import Any, Protocol, cast
 
 from mulligan.bank.recall.prompt_text import UNCONFIRMED, mark
 from mulligan.core.errors import NotFound, Unreadable
-from mulligan.core.lesson import ADMISSION_NOTE, WAITS_FOR_REPLAY, fields_with
+from mulligan.core.lesson_history import Archive, Link, Receipt, Version
 from mulligan.core.lesson_store import LessonReader
-from mulligan.core.lessons import Archive, Link, Receipt, Version
+from mulligan.core.lessons import ADMISSION_NOTE, WAITS_FOR_REPLAY, fields_with
 from mulligan.core.records import Lesson
 from mulligan.text.plain import count
 from mulligan.text.secrets import mask

@@ -19,8 +19,8 @@ from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.prompt_text import formatted_prompt
 from mulligan.core.codec import digest
 from mulligan.core.errors import NotFound
-from mulligan.core.lesson import ADMISSION_NOTE, REFUSED_BY_REPLAY, WAITS_FOR_REPLAY, Selection
-from mulligan.core.lessons import Change
+from mulligan.core.lesson_history import Change
+from mulligan.core.lessons import ADMISSION_NOTE, REFUSED_BY_REPLAY, WAITS_FOR_REPLAY, Selection
 from mulligan.core.operations import detail_of
 from mulligan.core.records import Episode, Json, Lesson, Recall, Usage, same_kind
 from mulligan.core.work_queue import Claim, Queued

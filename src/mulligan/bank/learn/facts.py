@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from typing import cast
 
 from mulligan.core.codec import digest
-from mulligan.core.lessons import RULE
+from mulligan.core.lesson_history import RULE
 from mulligan.core.records import Episode, Finding, Json, Lesson, Origin, Step, Trial
 from mulligan.text.actions import observed_line, refused
 from mulligan.text.evidence import expected_by, findings_of

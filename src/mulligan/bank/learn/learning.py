@@ -40,8 +40,8 @@ from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import fitting
 from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, NotFound, StoreError
-from mulligan.core.lesson import Selection
-from mulligan.core.lessons import Account
+from mulligan.core.lesson_history import Account
+from mulligan.core.lessons import Selection
 from mulligan.core.operations import asked
 from mulligan.core.protocols import Learned, Model
 from mulligan.core.questions import Answer, Question, Sampling, Thinker, think

@@ -24,7 +24,7 @@ from mulligan.bank.learn.effects import effects_of
 from mulligan.bank.learn.facts import keys_of, subject_of
 from mulligan.bank.recall.terms import search_text, terms_of
 from mulligan.core.codec import digest
-from mulligan.core.lessons import Addition, compared_text
+from mulligan.core.lesson_history import Addition, compared_text
 from mulligan.core.records import Json, Lesson
 from mulligan.sessions.effects import FORBIDS
 from mulligan.text.safeguards import LOOK_ALIKES, Patterns, compiled, folded, patterns

@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 from mulligan.bank.learn.transcripts._messages import recognised
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import Account
+from mulligan.core.lesson_history import Account
 from mulligan.core.records import Attempt, Episode, Feedback, Json, Step, Stop, Task, Trial
 from mulligan.text.formatting import check_text, fenced, labelled, result_text, task_text
 from mulligan.text.truncate import estimate, truncate, truncate_text

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.lesson import LessonFields, Time, annotations_of
+from mulligan.core.lessons import LessonFields, Time, annotations_of
 from mulligan.text.times import time_of
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")

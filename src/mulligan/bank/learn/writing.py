@@ -23,8 +23,8 @@ from mulligan.bank.ports import Ports
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.terms import embedding_text
 from mulligan.core.errors import LessonChanged
-from mulligan.core.lesson import LessonFields, Selection, annotations_of, without_counts
-from mulligan.core.lessons import Addition, Change
+from mulligan.core.lesson_history import Addition, Change
+from mulligan.core.lessons import LessonFields, Selection, annotations_of, without_counts
 from mulligan.core.operations import detail_of, operation
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Json, Lesson, LessonState, Origin

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from mulligan.bank.recall.terms import embedding_text
 from mulligan.core.errors import InvalidInput, ModelError
-from mulligan.core.lessons import Part
+from mulligan.core.lesson_history import Part
 from mulligan.core.protocols import Embedder
 from mulligan.core.ranking import Array
 from mulligan.core.records import Lesson

@@ -35,8 +35,8 @@ from mulligan.bank.recall.candidates import (
     shipped,
 )
 from mulligan.bank.recall.terms import search_text
+from mulligan.core.lesson_history import Account, Delta, Row
 from mulligan.core.lesson_store import LessonChanges
-from mulligan.core.lessons import Account, Delta, Row
 from mulligan.core.ranking import Array
 from mulligan.core.records import Lesson
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from mulligan.bank.learn.facts import quotes_checks
 from mulligan.bank.learn.trajectory import account_text
 from mulligan.bank.recall.prompt_text import FACTS, UNCONFIRMED, age_note, fact_texts, formatted_prompt, page
-from mulligan.core.lessons import RULE, Account
+from mulligan.core.lesson_history import RULE, Account
 from mulligan.core.records import Lesson, Task, same_kind
 
 HISTORY = (

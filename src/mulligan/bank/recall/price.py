@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from mulligan.bank.learn.facts import checks_of, claimed, names_in, quotes_checks, working_actions
 from mulligan.bank.recall.terms import commonness, terms
-from mulligan.core.lesson import Lesson
+from mulligan.core.lessons import Lesson
 from mulligan.core.records import Task, same_kind
 from mulligan.core.worth import Tally
 from mulligan.text.formatting import task_text

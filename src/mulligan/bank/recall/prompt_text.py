@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
-from mulligan.core.lessons import RULE
+from mulligan.core.lesson_history import RULE
 from mulligan.core.records import Lesson, Recall
 from mulligan.text.formatting import labelled
 from mulligan.text.times import age

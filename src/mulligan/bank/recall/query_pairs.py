@@ -15,7 +15,7 @@ from mulligan.bank.learn.writing import LessonWriter
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.choosing import scores_of
 from mulligan.bank.recall.index import Indexes
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Episode, Lesson, LessonState, Origin
 from mulligan.text.plain import one_line
 from mulligan.text.secrets import mask

@@ -18,7 +18,7 @@ from mulligan.bank.recall.notebook import Shown
 from mulligan.bank.recall.price import worth_showing
 from mulligan.bank.recall.prompt_text import fact_text, fitting
 from mulligan.core.errors import StoreError
-from mulligan.core.lessons import Account, Receipt
+from mulligan.core.lesson_history import Account, Receipt
 from mulligan.core.records import HeldBack, Lesson, Recall, Task
 from mulligan.text.formatting import task_text
 from mulligan.text.secrets import mask

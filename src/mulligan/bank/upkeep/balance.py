@@ -16,7 +16,7 @@ from mulligan.bank.learn.admission import REPLAY
 from mulligan.bank.learn.costs import Cost, cost_of
 from mulligan.bank.ports import Ports
 from mulligan.core.errors import NotFound
-from mulligan.core.lessons import Worth
+from mulligan.core.lesson_history import Worth
 from mulligan.core.rates import difference_interval, interval
 from mulligan.core.worth import Z
 from mulligan.text.plain import count, one_line

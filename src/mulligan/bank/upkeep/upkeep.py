@@ -15,8 +15,8 @@ from mulligan.bank.learn.writing import LessonWriter
 from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, StoreError
-from mulligan.core.lesson import Selection
-from mulligan.core.lessons import Link
+from mulligan.core.lesson_history import Link
+from mulligan.core.lessons import Selection
 from mulligan.core.operations import acting_as, asked, operation
 from mulligan.core.optional import AskingMerging, with_defaults
 from mulligan.core.protocols import Learned

@@ -14,7 +14,7 @@ from typing import Any, cast
 from mulligan.app.sessions import project_bank
 from mulligan.bench.harness.proof import transcript_of
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.project import project_id

@@ -13,7 +13,7 @@ from mulligan.app.sessions import alone, project_bank
 from mulligan.cli.terminal import emit
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Selection
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.learning import STATES, evidence_of, sessions_of
 from mulligan.hooks.project import USER

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lesson import annotations_of, fields_with
+from mulligan.core.lessons import annotations_of, fields_with
 from mulligan.core.records import Json, Lesson, Recall, checked_kind
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
 

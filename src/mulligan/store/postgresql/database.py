@@ -22,7 +22,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mulligan.core.errors import InvalidInput, StoreError
-from mulligan.core.lessons import Fault
+from mulligan.core.lesson_history import Fault
 from mulligan.recording.bridge import blocking
 from mulligan.recording.holders import Watch
 from mulligan.store.postgresql.dialect import PostgresConnection

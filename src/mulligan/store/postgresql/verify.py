@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from mulligan.core.errors import InvalidInput, OutOfOrder, Unreadable
-from mulligan.core.lessons import Fault
+from mulligan.core.lesson_history import Fault
 from mulligan.core.records import Lesson
 from mulligan.store.sqlite import episodes
 from mulligan.store.sqlite.engine import Connection

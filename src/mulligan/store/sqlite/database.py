@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from mulligan.core import trusted
 from mulligan.core.errors import StoreError
-from mulligan.core.lessons import Fault
+from mulligan.core.lesson_history import Fault
 from mulligan.recording.holders import Watch
 from mulligan.store.sqlite.file_errors import DiskFull, NoFolder, explained
 from mulligan.store.sqlite.lanes import LOG_PAGES, Lane, Work

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from mulligan.core.lessons import Fault
+from mulligan.core.lesson_history import Fault
 from mulligan.recording.holders import Watch
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA
 from mulligan.core.episode import advance
 from mulligan.core.errors import OutOfOrder, Unreadable
-from mulligan.core.lessons import Account, Fault, Receipt
+from mulligan.core.lesson_history import Account, Fault, Receipt
 from mulligan.core.records import Episode, Lesson
 from mulligan.core.worth import Tally
 from mulligan.recording.holders import died

@@ -16,8 +16,8 @@ from starlette.routing import Route
 from mulligan.bank.changes import since
 from mulligan.bank.exchange.lesson_page import around, existing, facts, outcomes_of
 from mulligan.core.errors import LessonChanged
-from mulligan.core.lesson import fields_with
-from mulligan.core.lessons import Receipt, Version
+from mulligan.core.lesson_history import Receipt, Version
+from mulligan.core.lessons import fields_with
 from mulligan.core.operations import acting_as
 from mulligan.core.worth import Tally
 from mulligan.pages import Diff, when

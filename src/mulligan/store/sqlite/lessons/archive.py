@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mulligan.core.codec import SCHEMA, json_text, record_text, to_json
 from mulligan.core.errors import StoreError
-from mulligan.core.lesson import without_counts
-from mulligan.core.lessons import Account, Added, Addition, Archive, Link, Receipt, Version
+from mulligan.core.lesson_history import Account, Added, Addition, Archive, Link, Receipt, Version
+from mulligan.core.lessons import without_counts
 from mulligan.core.records import Json, Lesson
 from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.lessons import rows, worth

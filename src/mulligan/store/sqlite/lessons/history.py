@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from mulligan.core.lessons import Version
+from mulligan.core.lesson_history import Version
 from mulligan.core.records import Lesson
 from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.lessons.rows import owned

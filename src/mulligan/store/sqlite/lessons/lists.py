@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from mulligan.core.codec import json_text
 from mulligan.core.errors import AmbiguousId
-from mulligan.core.lesson import Order, Selection, fields_with
-from mulligan.core.lessons import Link
+from mulligan.core.lesson_history import Link
+from mulligan.core.lessons import Order, Selection, fields_with
 from mulligan.core.records import Json, Lesson, Nature, same_kind
 from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.lessons.rows import (

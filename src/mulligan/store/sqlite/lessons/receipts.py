@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.errors import NotFound
-from mulligan.core.lessons import Account, Receipt, TaskOutcome
+from mulligan.core.lesson_history import Account, Receipt, TaskOutcome
 from mulligan.core.records import Json
 from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.lessons.rows import INSERT_LINE, lessons_with_ids, log_line, no_such_lesson, owned

@@ -10,8 +10,8 @@ from typing import Any
 
 from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.errors import NotFound, StoreError
-from mulligan.core.lesson import REFUSED_BY_REPLAY, fields_with
-from mulligan.core.lessons import Addition, Change, Part, compared_text
+from mulligan.core.lesson_history import Addition, Change, Part, compared_text
+from mulligan.core.lessons import REFUSED_BY_REPLAY, fields_with
 from mulligan.core.records import Json, Lesson
 from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.rows import encoded, readable, record_of, unreadable

@@ -6,7 +6,7 @@ import logging
 from dataclasses import fields, replace
 from typing import Any
 
-from mulligan.core.lessons import Delta, Row
+from mulligan.core.lesson_history import Delta, Row
 from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.lessons.rows import owned
 from mulligan.store.sqlite.rows import unreadable

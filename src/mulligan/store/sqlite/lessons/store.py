@@ -1,4 +1,4 @@
-"""Lessons in the SQLite file of the episodes: the `LessonStore` of core.lessons.
+"""Lessons in the SQLite file of the episodes: the `LessonStore` of core.lesson_history.
 
 Once a call returns, its changes survive the death of the process. The cost of add, fold, delta, recalled and change
 does not grow with the bank (except with the depth of a tree of merges); list by text, as_of, counts and verify read all
@@ -14,8 +14,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from mulligan.core.codec import SCHEMA, to_json
 from mulligan.core.errors import LessonChanged, StoreError
-from mulligan.core.lesson import Selection, without_counts
-from mulligan.core.lessons import (
+from mulligan.core.lesson_history import (
     Account,
     Added,
     Addition,
@@ -29,6 +28,7 @@ from mulligan.core.lessons import (
     Version,
     Worth,
 )
+from mulligan.core.lessons import Selection, without_counts
 from mulligan.core.operations import detail_of, signature
 from mulligan.core.records import Json, Lesson
 from mulligan.core.work_queue import Claim

@@ -12,7 +12,7 @@ from typing import Any
 
 from mulligan.core.codec import SCHEMA, to_json
 from mulligan.core.errors import NotFound, Unreadable
-from mulligan.core.lessons import Receipt, Worth
+from mulligan.core.lesson_history import Receipt, Worth
 from mulligan.core.records import Json
 from mulligan.core.worth import Tally
 from mulligan.store.sqlite.engine import Connection
