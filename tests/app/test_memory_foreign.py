@@ -103,6 +103,12 @@ async def test_two_records_of_one_id_are_both_kept(tmp_path: Path) -> None:
     assert any("this one gets a new id" in note for note in taken.notes)
 
 
+async def test_equal_records_without_a_time_are_one_lesson(tmp_path: Path) -> None:
+    taken = await import_file(laid(tmp_path, [item(timestamp=None)], [item(timestamp=None)]), config=WORDS)
+    assert len(taken.lessons) == 1
+    assert not any("this one gets a new id" in note for note in taken.notes)
+
+
 async def test_an_import_for_one_agent_and_duplicates_that_fold(tmp_path: Path) -> None:
     await import_file(laid(tmp_path, [item(agent_id="a")]), "mine", config=WORDS)
     taken = await import_file(laid(tmp_path, [item(memory_id="mem_other", agent_id="b")]), "mine", config=WORDS)

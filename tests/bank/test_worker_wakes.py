@@ -72,7 +72,7 @@ async def test_what_is_accepted_while_the_worker_looks_a_last_time_is_done(tmp_p
 
 
 async def test_a_store_that_fails_once_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "LONGEST", 0.05)
+    monkeypatch.setattr(worker, "MAX_PAUSE", 0.05)
     store = SqliteStore(tmp_path / "m.db")
     memory = Memory(store)
     async with open_bank("", store=memory, embedder=HashEmbedder(), model=MODEL) as bank:

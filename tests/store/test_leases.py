@@ -144,9 +144,9 @@ def test_a_process_that_has_the_number_of_an_older_one_is_not_taken_for_it() -> 
     assert not died(name.rpartition(".")[0]), "a holder of an older version says nothing of its birth"
 
 
-@pytest.mark.parametrize("way", [holders._of_proc, holders._of_ps])  # pyright: ignore[reportPrivateUsage]
+@pytest.mark.parametrize("way", [holders._from_proc, holders._from_ps])  # pyright: ignore[reportPrivateUsage]
 def test_the_birth_of_a_process_is_known_with_and_without_proc(way: Callable[[int], tuple[str, str]]) -> None:
-    there = shutil.which("ps") if way is holders._of_ps else os.path.exists("/proc/self/stat")  # pyright: ignore[reportPrivateUsage]
+    there = shutil.which("ps") if way is holders._from_ps else os.path.exists("/proc/self/stat")  # pyright: ignore[reportPrivateUsage]
     if not there:
         assert way(os.getpid()) == ("", ""), "then nothing is said of it"
         return

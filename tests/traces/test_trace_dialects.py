@@ -18,7 +18,7 @@ from traced import evaluation, lines, request, span
 
 import mulligan
 from mulligan.app.traces import are_traces
-from mulligan.bank.learn.traces.conventions import kind_of, said_by, used, whole
+from mulligan.bank.learn.traces.conventions import call_of, input_and_output, kind_of, messages_of
 from mulligan.bank.learn.traces.dialects import in_conventions
 from mulligan.bank.learn.traces.otlp import Span, TraceFile
 from mulligan.bank.learn.traces.runs import Run, Spans
@@ -310,9 +310,9 @@ def test_a_span_of_any_content_is_read_or_refused(attributes: dict[str, Any]) ->
     assert all(one.attributes[key] == value for key, value in attributes.items())
     kind_of(one)
     with contextlib.suppress(InvalidInput):
-        said_by(one)
-        whole(one)
-        used(one)
+        messages_of(one)
+        input_and_output(one)
+        call_of(one)
 
 
 # --- the console exporter --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Changes of a lesson by hand: the lesson as each makes it, or an error where it cannot be made."""
+"""Changes of a lesson by hand. Each function returns the changed lesson, or raises `InvalidInput`."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ def rated(lesson: Lesson, rating: Rating) -> Lesson:
 
 
 def since(read: Lesson, fields: Mapping[str, Any]) -> Callable[[Lesson], Mapping[str, Any]]:
-    """For `Bank.edit`: these fields, which somebody wrote with the lesson before them as it was read. Raises
-    `LessonChanged` where one of them is another by now."""
+    """For `Bank.edit`: sets these fields, unless somebody else has changed one of them since the lesson was `read`.
+
+    The returned function raises `LessonChanged` in that case.
+    """
 
     def changed(now: Lesson) -> Mapping[str, Any]:
         if others := [name for name in fields if getattr(now, name) not in (getattr(read, name), fields[name])]:

@@ -1,4 +1,4 @@
-"""What a bank is made of: its parts behind ports, and its settings."""
+"""The parts of a bank, behind ports, and its settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mulligan.text.times import span_of, time_of
 
 Form: TypeAlias = Literal["notebook", "lessons", "history"]
 FORMS: tuple[Form, ...] = get_args(Form)
-"""What of the past a task may be shown, in the order in which it stands in the prompt."""
+"""The forms in which a task may be shown the past, in the order of the prompt."""
 PRESETS = ("strict", "standard", "lenient")
 _CHOICES = {
     "history": ("newest", "nearest"),
@@ -121,12 +121,10 @@ class Settings:
         for name in ("top_k", *budgets, "attempts"):
             whole_number(name, getattr(self, name))
         checked_threshold(self.threshold)
-        share: object = self.withhold
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 0.5:
-            raise InvalidInput(f"'withhold' must be a share from 0 to 0.5, not {share!r}.")
-        share = self.learn_share
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise InvalidInput(f"'learn_share' must be a share from 0 to 1, not {share!r}.")
+        for name, most in (("withhold", 0.5), ("learn_share", 1)):
+            share: object = getattr(self, name)
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= most:
+                raise InvalidInput(f"{name!r} must be a share from 0 to {most}, not {share!r}.")
         for name, words in _CHOICES.items():
             if getattr(self, name) not in words:
                 hint = " To ask no model, set learn_share = 0." if name == "extraction" else ""
@@ -175,8 +173,10 @@ def whole_number(name: str, value: object) -> int:
 
 
 def checked_forms(value: object) -> tuple[Form, ...]:
-    """The forms in their order, each once; of a list of names, or of a text with commas between them. Raises
-    `InvalidInput`, `UnknownName`."""
+    """The forms in the order of the prompt, from a list of names or a text with commas.
+
+    Raises `InvalidInput` and `UnknownName`.
+    """
     names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not names:
         raise InvalidInput(f"'forms' must be one or several of {', '.join(FORMS)}, not {value!r:.80}.")
@@ -210,13 +210,14 @@ class Replays(Protocol):
         ...
 
     def why_not(self, episode: Episode) -> str:
-        """Why this episode may not be run again; "" where it may: all that it does stays in the sandbox."""
+        """Why this episode may not be run again; "" if it may, because all its effects stay in the sandbox."""
         ...
 
     async def draw(self, episode: Episode, recall: Recall, number: int) -> Episode:
-        """The first try of this episode again, shown this recall; it is not recorded.
+        """Runs the first try of this episode again with this recall, without recording it.
 
-        number: of the draw, from 0; draws of one number have one seed. Raises `ModelError`, `InvalidInput`.
+        number: The number of the draw, from 0. Draws with the same number have the same seed. Raises `ModelError` and
+        `InvalidInput`.
         """
         ...
 
@@ -227,12 +228,12 @@ C = TypeVar("C", Claim, "Claim | None")
 NO_MODEL = "No model was named for the bank: set one in [memory], or answer the question yourself and commit."
 
 ACCOUNTS = 100
-"""Accounts that are kept of a project, the newest."""
+"""How many accounts of a project are stored, the newest."""
 LEASE = 60.0
-"""Seconds for which work is claimed; renewed while it is done."""
+"""Seconds for which work is claimed. The claim is renewed while the work is done."""
 
 _returning: set[asyncio.Task[None]] = set()
-"""Tasks that give claims back; nothing else refers to them."""
+"""Tasks that give claims back. Without this reference they could be collected before they end."""
 
 
 @dataclass(frozen=True)
@@ -240,11 +241,11 @@ class Ports:
     """The parts of a bank.
 
     Attributes:
-        agent_id: whose lessons. None reads those of all agents and writes those of the unnamed one.
+        agent_id: the agent that the lessons belong to. None reads those of all agents, and writes for the unnamed one.
         owner: the name under which this process claims work.
         strategy: the name of the retrieval strategy.
-        project: the current project, "" if unknown.
-        replays: runs recorded episodes again. None: nothing can be tried.
+        project: the current project; "" if unknown.
+        replays: runs recorded episodes again; None if they cannot be run.
     """
 
     memory: Memory
@@ -267,7 +268,7 @@ class Ports:
         return self.agent_id or ""
 
     async def claimed(self, claiming: Coroutine[Any, Any, tuple[Queued, C]]) -> tuple[Queued, C]:
-        """The work that this call of the queue claims. If the caller is cancelled meanwhile, it is given back."""
+        """The work that a call of the queue claims. If the caller is cancelled meanwhile, the claim is given back."""
         task = asyncio.ensure_future(claiming)
         try:
             return await asyncio.shield(task)
@@ -283,21 +284,21 @@ class Ports:
                 await self.given_back(claim, error)
 
     async def given_back(self, claim: Claim, error: BaseException) -> None:
-        """Puts the work back to waiting, for another answer or another try."""
+        """Makes the work wait again, for another answer or another try."""
         with suppress(StoreError):  # the claim was lost or settled, or the store is what failed
             await self.memory.queue.waits(claim, str(error) or "it was stopped")
 
     async def held(self, claim: Claim, do: Callable[[], Awaitable[T]]) -> T:
-        """Runs `do` while the claim is renewed. The write that settles the work notices a lost claim."""
+        """Runs `do`, and renews the claim meanwhile. If the claim is lost, the write that settles the work fails."""
 
-        async def beat() -> None:
+        async def renew() -> None:
             while True:
                 await asyncio.sleep(LEASE / 3)
                 await self.memory.queue.renew(claim, LEASE)
 
-        heart = asyncio.create_task(beat())
+        renewing = asyncio.create_task(renew())
         try:
             return await do()
         finally:
-            heart.cancel()
-            await asyncio.gather(heart, return_exceptions=True)
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)

@@ -1,7 +1,7 @@
 """Lets one coroutine serve synchronous and asynchronous callers.
 
-In an event loop a coroutine is awaited. In synchronous code `finish` runs it to its end: while `blocking` is set, what
-would have to wait runs on a portal, an event loop in another thread, and the calling thread blocks until it is done.
+Asynchronous callers await the coroutine. For synchronous ones `finish` runs it to its end: while `blocking` is set, it
+never waits, but runs whatever would wait on a portal (an event loop in another thread) and blocks until that is done.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    done: Future[T] = Future()
-    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+    result: Future[T] = Future()
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
 
-    async def worked() -> T:
-        begun.append((asyncio.get_running_loop(), cast(asyncio.Task[Any], asyncio.current_task())))
+    async def noted() -> T:
+        started.append((asyncio.get_running_loop(), cast(asyncio.Task[Any], asyncio.current_task())))
         return await work
 
-    def elsewhere() -> None:
+    def run_in_thread() -> None:
         try:
-            done.set_result(asyncio.run(worked()))
+            result.set_result(asyncio.run(noted()))
         except BaseException as error:
-            done.set_exception(error)
+            result.set_exception(error)
 
-    threading.Thread(target=elsewhere, name="mulligan").start()
+    threading.Thread(target=run_in_thread, name="mulligan").start()
     try:
-        return done.result()
+        return result.result()
     except KeyboardInterrupt:
-        for loop, task in begun:
-            with suppress(RuntimeError):  # it has ended and closed its loop
+        for loop, task in started:
+            with suppress(RuntimeError):  # the task has ended and closed its loop
                 loop.call_soon_threadsafe(task.cancel)
-        wait([done])
+        wait([result])
         raise
 
 
@@ -163,12 +163,13 @@ def both_ways(function: F) -> F:
 
 
 def kept_both_ways(store: T) -> T:
-    """The store for callers of both kinds. One that is not marked runs on the keeper where it has to."""
+    """The store for synchronous and asynchronous callers. Unless it is marked `both_ways`, the keeper runs its
+    calls."""
     return store if getattr(store, "both_ways", False) else cast(T, Settling(store, keeper))
 
 
 async def pause(seconds: float) -> None:
-    """Wait, in code of both kinds."""
+    """Wait for so many seconds, in synchronous and in asynchronous code."""
     if blocking.get():
         time.sleep(seconds)  # noqa: ASYNC251 - synchronous code runs this coroutine
     else:

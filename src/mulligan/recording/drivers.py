@@ -1,4 +1,4 @@
-"""Who drives an episode: our own loop, a benchmark run, a client over MCP, or a LangGraph graph. Its record says so."""
+"""Tell who drives an episode, by its record: our own loop, a benchmark run, an MCP client or a LangGraph graph."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mulligan.core.protocols import Brief, StepRow
 from mulligan.core.records import Episode
 
 ASKED = "ask_graph"
-"""The setting of a record that says how a graph database was asked, so that the run can be resumed."""
+"""The setting of a record that holds how a graph database was asked, which is needed to resume the run."""
 SENTENCE = "answer"
-"""The step of the journal that holds the answer to a question in a sentence."""
+"""The journal step that holds the answer to a question as a sentence."""
 
 
 @cache
 def versions(*packages: str) -> Mapping[str, str]:
-    """What a record says of the program that wrote it: its version and those of packages, of Python and the system."""
+    """The versions that a record holds: of Mulligan, of these packages, of Python and of the system."""
     from importlib.metadata import version
 
     return {
@@ -48,24 +48,26 @@ def led_by_graph(episode: Episode | Brief) -> bool:
 
 
 def asked_by_name(episode: Episode) -> bool:
-    """Whether `mulligan ask-graph` began it, or `ask_graph` with names alone, so that its record says how to resume."""
+    """Whether `mulligan ask-graph` started it, or `ask_graph` with names alone. Its record then says how to resume."""
     return led_by_graph(episode) and ASKED in episode.head.settings
 
 
 def sentence_in(steps: Sequence[StepRow]) -> str:
-    """The answer in a sentence that the steps of a question to a graph hold; "" for none."""
-    said = [row.result for row in steps if row.done and row.key.rpartition("/")[2].partition("#")[0] == SENTENCE]
-    return str(said[-1]) if said else ""
+    """The sentence that answers a question to a graph, from the steps of its episode; "" if there is none."""
+    answers = [row.result for row in steps if row.done and row.key.rpartition("/")[2].partition("#")[0] == SENTENCE]
+    return str(answers[-1]) if answers else ""
 
 
 def may_wait(episode: Episode | Brief) -> bool:
-    """Whether an episode that nobody drives now may be waiting for a person or for its thread to be run again, and was
-    not cut off: a graph of a program's own stops where it is told to."""
+    """Whether an episode that nobody drives may be waiting, for a person or its next run, and was not cut off.
+
+    This is so for a program's own graph, which stops where the program wants it to.
+    """
     return led_by_graph(episode) and "graph" in episode.head.settings
 
 
 def driver(episode: Episode) -> str:
-    """The graph or the agent that drives it, and how far it may go, in a line."""
+    """The graph or agent that drives an episode, with its limits, in one line."""
     settings = episode.head.settings
     who = f"the graph {settings['graph']}" if "graph" in settings else str(settings.get("agent", "a graph"))
     parts = [f"driven by {who} (LangGraph)"]
@@ -76,7 +78,7 @@ def driver(episode: Episode) -> str:
 
 
 def check_resumable(episode: Episode) -> None:
-    """Raises `InvalidInput` for an episode that our own loop does not drive; it says who can resume it, and how."""
+    """Raises `InvalidInput` if our own loop does not drive the episode. The error says who can resume it, and how."""
     run, settings = episode.run, episode.head.settings
     if led_by_client(episode):
         raise InvalidInput(

@@ -1,7 +1,7 @@
-"""Who holds a lease: names for processes, whether one has died, and how long a heartbeat has stood still.
+"""Identify the processes that hold leases, and find out whether they are alive.
 
-No clock of another machine is believed. Of a holder on this machine it is known whether it lives. A holder on another
-machine loses its lease when its heartbeat has stood still for a full lease by our own monotonic clock: design/028.
+For a process on this machine the system knows. A process on another machine loses its lease if its heartbeat has not
+changed for a whole lease by our own monotonic clock; clocks of other machines are not trusted: design/028.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 
 
 class Watch:
-    """Measures how long heartbeats of others have stood still, as seen by this process. clock: counts seconds."""
+    """Measures how long the heartbeats of others have not changed, as seen by this process. clock: returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -33,13 +33,13 @@ class Watch:
 
 
 def owner() -> str:
-    """A name for one holder in this process: host:pid:random.birth, so that others can tell when it died."""
+    """A new name for a holder in this process: host:pid:random.birth. From it others can tell whether it has died."""
     return f"{_host(os.getpid())}:{os.getpid()}:{os.urandom(4).hex()}.{_own_birth(os.getpid())}"
 
 
 @cache
 def _host(_pid: int) -> str:
-    """This machine as the space of its process ids: containers may share a name and a folder, but not processes."""
+    """This machine and its process namespace: containers may share a host name and a folder, but not process ids."""
     try:
         return f"{socket.gethostname()}/{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
@@ -47,39 +47,39 @@ def _host(_pid: int) -> str:
 
 
 def named(holder: str) -> str:
-    """A holder as messages name it: the host and the process."""
+    """The host and the process of a holder, for messages."""
     return holder.rpartition(":")[0] or holder
 
 
 def is_local(holder: str) -> bool:
-    """Whether it is, or was, a process of this machine."""
+    """Whether the holder is, or was, a process of this machine."""
     return named(holder).rpartition(":")[0] == _host(os.getpid())
 
 
 def died(holder: str) -> bool:
-    """Whether the holder was a process of this machine that has ended; another process may have its number by now."""
+    """Whether the holder was a process of this machine that has ended, even if its process id is in use again."""
     _, _, pid = named(holder).rpartition(":")
     if not is_local(holder) or not pid.isdigit() or os.name != "posix":
         return False
-    then = holder.rpartition(":")[2].partition(".")[2]
+    recorded = holder.rpartition(":")[2].partition(".")[2]
     if int(pid) == os.getpid():
-        return bool(then) and then != _own_birth(int(pid))
+        return bool(recorded) and recorded != _own_birth(int(pid))
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
         return True
-    except OSError:  # it is there, and somebody else's
+    except OSError:  # it exists, and belongs to another user
         pass
-    now = birth(int(pid))
-    return now is None or bool(then and now and then != now)
+    current = birth(int(pid))
+    return current is None or bool(recorded and current and recorded != current)
 
 
 def birth(pid: int) -> str | None:
-    """When the process began, hashed; None: it has ended. Empty where the system does not say."""
-    state, began = _of_proc(pid) if os.path.exists("/proc/self/stat") else _of_ps(pid)
-    if state.startswith(("Z", "X")):
+    """A hash of the time when a process began; None if it has ended, "" if the system does not tell."""
+    state, started = _from_proc(pid) if os.path.exists("/proc/self/stat") else _from_ps(pid)
+    if state.startswith(("Z", "X")):  # a zombie, or dead
         return None
-    return hashlib.sha256(began.encode()).hexdigest()[:8] if began else ""
+    return hashlib.sha256(started.encode()).hexdigest()[:8] if started else ""
 
 
 @cache
@@ -87,8 +87,8 @@ def _own_birth(pid: int) -> str:
     return birth(pid) or ""
 
 
-def _of_proc(pid: int) -> tuple[str, str]:
-    """The state of a process, and its start in ticks of this boot."""
+def _from_proc(pid: int) -> tuple[str, str]:
+    """The state of a process, and its start time in ticks since this boot."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
             fields = stat.read().rpartition(")")[2].split()
@@ -98,13 +98,13 @@ def _of_proc(pid: int) -> tuple[str, str]:
         return "", ""
 
 
-def _of_ps(pid: int) -> tuple[str, str]:
-    """The same where there is no /proc (macOS): its start as a date."""
+def _from_ps(pid: int) -> tuple[str, str]:
+    """The state of a process, and its start time as a date, on systems without /proc (macOS)."""
     command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
-    plain = {**os.environ, "LC_ALL": "C", "TZ": "UTC0"}
+    env = {**os.environ, "LC_ALL": "C", "TZ": "UTC0"}
     try:
-        said = subprocess.run(command, capture_output=True, text=True, env=plain, timeout=5, check=False).stdout
+        output = subprocess.run(command, capture_output=True, text=True, env=env, timeout=5, check=False).stdout
     except (OSError, subprocess.SubprocessError):
         return "", ""
-    state, _, began = said.strip().partition(" ")
-    return state, " ".join(began.split())
+    state, _, started = output.strip().partition(" ")
+    return state, " ".join(started.split())

@@ -1,4 +1,4 @@
-"""The journal: finished steps are reused, changed requests are reported, and no step runs twice.
+"""The journal of an episode: it reuses finished steps, reports changed requests, and runs no step twice.
 
 Moves are events, and the effects inside a move are steps: design/001.
 """
@@ -24,21 +24,21 @@ AnswerLookup: TypeAlias = Callable[[str, str], Awaitable[tuple[Json, ...]]]
 """The result that another episode has recorded for a step of this name and request hash, or nothing."""
 
 Diverge: TypeAlias = Callable[[Json], Awaitable[Entry]]
-"""Given where and how a driver leaves the record, the entry in which it goes on."""
+"""Returns the entry to continue in, given where and how the requests of a driver differ from the record."""
 
 
 class StoredJournal:
     """The `Journal` of one drive of an episode. Keys are (path, n), n counted within the path.
 
-    An effect that raises is not done: a failure that the role goes on from belongs into the result.
-    A step inside another is keyed below it, so that it does not shift the count when the outer one is reused.
+    An effect that raises an error counts as not done. A failure that the role can go on from belongs in the result. The
+    key of a step inside another one contains that of the outer one, so that counts stay the same when it is reused.
 
     Args:
-        entry: None: `enter` names it before the first step.
-        fork: where a recorded request differs, leave behind what was recorded from there on.
-        diverge: where a recorded request differs, go on in another entry, which is given the steps taken so far.
-        observer: what it raises is logged.
-        known: asked before a step is done that is not in the record; what it finds becomes the step's own result.
+        entry: Where steps are recorded. If it is None, call `enter` before the first step.
+        fork: Whether to forget all later steps if a recorded request differs.
+        diverge: If a recorded request differs, names the entry to continue in, which gets the steps taken so far.
+        observer: Called with each step that is done. Its errors are logged.
+        known: Asked for the result of each step that is not in the record. If it has one, the step is not done.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class StoredJournal:
         self._counts: Counter[str] = Counter()
         self._under_way: set[str] = set()
         self._taken: dict[str, tuple[Json, tuple[Json, ...]]] = {}
-        """The steps of this drive in the order in which they were begun, where they may have to be given to another
-        entry: the request, and the result once it is done."""
+        """The requests, and the results if they are done, of the steps of this drive in order. Only kept for `diverge`,
+        which may need them for another entry."""
 
     def enter(self, entry: Entry) -> None:
         """Record from now on in this entry."""
@@ -104,7 +104,7 @@ class StoredJournal:
             self._under_way.remove(where)
 
     async def _recorded(self, key: str, where: str, request: Json) -> StepRow | None:
-        """What is recorded of this step, which was begun before, with this request."""
+        """The record of this step with this request, if it was begun before."""
         row = await self._entry.step(key)
         if row is None or row.request == request:
             return row
@@ -141,7 +141,7 @@ class StoredJournal:
 class NoJournal:
     """A `Journal` that records nothing: for roles that are used alone, outside an episode.
 
-    It refuses what could not be recorded, so that a role which works here works with a record too.
+    It refuses what could not be recorded, so that a role that works here works with a record too.
     """
 
     async def step(
@@ -156,7 +156,7 @@ class NoJournal:
 class JournaledEvaluator:
     """An evaluator whose verdicts are steps of the journal.
 
-    `fingerprint` stands for all that a verdict rests on besides the attempt: evaluator, settings, files.
+    `fingerprint` stands for everything else that a verdict depends on: the evaluator, its settings and its files.
     """
 
     def __init__(self, inner: Evaluator, journal: Journal, meter: Meter, fingerprint: Json) -> None:
@@ -185,7 +185,7 @@ class JournaledEvaluator:
 
 
 def asked_task(task: Task) -> dict[str, Json]:
-    """The task in the request of a step, without where its kind comes from, which changes no answer."""
+    """The task in the request of a step, without the source of its kind, which does not change the answer."""
     return {key: value for key, value in to_json(task).items() if key != "kind_from"}
 
 

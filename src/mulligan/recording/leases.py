@@ -1,4 +1,4 @@
-"""The right to drive an episode, or a benchmark run, held as long as the work on it takes."""
+"""Hold the lease of an episode or a benchmark run while work on it lasts."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from mulligan.recording.bridge import blocking, keeper, pause
 from mulligan.recording.holders import owner as new_owner
 
 LEASE_SECONDS = 30.0
-POLL, WATCH = 0.01, 0.5
-"""Seconds between two tries: for a lease that is held for moments, and of one whose holder may be dead."""
-LOOK = 0.5
-"""Seconds between two looks at the leases that are renewed together, unless one of them is shorter than three looks."""
+SHORT_PAUSE, LONG_PAUSE = 0.01, 0.5
+"""Seconds between two tries to get a lease: at first, and while its holder may be dead."""
+RENEWAL_CHECK = 0.5
+"""Seconds between two looks at the leases that are renewed together. Shorter leases are looked at more often."""
 
 log = logging.getLogger("mulligan")
 
 
 class Leases(Protocol):
-    """A store, as far as it gives the right to drive something out."""
+    """The part of a store that hands out leases."""
 
     async def acquire(self, id: str, owner: str, seconds: float, /, *, removing: bool = False) -> Lease: ...
     async def renew(self, lease: Lease, seconds: float) -> None: ...
@@ -45,19 +45,21 @@ async def leased(
     removing: bool = False,
     released: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Lease]:
-    """Hold the lease of the episode, or of a benchmark run, while the block runs. It is renewed meanwhile.
+    """Hold the lease of an episode, or of a benchmark run, and renew it while the block runs.
 
     Args:
-        owner: who holds it; None: a new owner.
-        seconds: how long the lease outlives its holder. Another's, if that process may be dead, is watched as long.
-        wait: seconds to wait for somebody else's lease.
-        cancels: losing the lease cancels the block, if that runs in an event loop; else the next write is refused.
-        removing: the block only removes what it holds, which works on a full disk.
-        released: whether the block has ended the lease itself.
+        store: Where the lease is.
+        episode: The id of the episode or the run.
+        owner: Who holds the lease. None takes a new owner.
+        seconds: How long the lease outlives its holder. A holder that may be dead is watched for as long.
+        wait: How many seconds to wait for another holder.
+        cancels: Whether losing the lease cancels the block, if it runs in an event loop. Else its next write fails.
+        removing: Whether the block only deletes the episode, which must work on a full disk.
+        released: Tells whether the block has ended the lease itself.
 
     Raises:
-        LeaseLost: somebody else holds it, or the block was cancelled because it was lost.
-        NotFound: there is no such episode.
+        LeaseLost: Somebody else holds the lease, or the block was cancelled because the lease was lost.
+        NotFound: There is no such episode.
     """
     lease = await _acquired(store, episode, owner or new_owner(), seconds, wait, removing)
     worker = asyncio.current_task() if cancels and not blocking.get() else None
@@ -70,7 +72,7 @@ async def leased(
                 worker.cancel()
 
     renewal = _Renewal(store, lease, seconds, on_lost)
-    _beat(renewal) if blocking.get() else renewal.begin()
+    _renew_on_keeper(renewal) if blocking.get() else renewal.begin()
     try:
         yield lease
     except asyncio.CancelledError:
@@ -80,7 +82,7 @@ async def leased(
     finally:
         renewal.stop()
         if not (lost or released()):
-            # taken over while we stood still, or the work removed what it holds (perhaps on a full disk)
+            # It may have been taken over, or the block has deleted the episode (perhaps on a full disk).
             with suppress(LeaseLost, NotFound, *([StoreError] if removing else [])):
                 await store.release(lease)
 
@@ -88,29 +90,30 @@ async def leased(
 async def _acquired(
     store: Leases, episode: str, owner: str, seconds: float, wait: float, removing: bool = False
 ) -> Lease:
-    until, watched = time.monotonic() + wait, None
-    how = {"removing": True} if removing else {}
+    """The lease, as soon as it is free. A holder that may be dead is watched until its heartbeat changes."""
+    until, first_heartbeat = time.monotonic() + wait, None
+    options = {"removing": True} if removing else {}
     while True:
-        rest = POLL
+        seconds_to_wait = SHORT_PAUSE
         try:
-            return await store.acquire(episode, owner, seconds, **how)
+            return await store.acquire(episode, owner, seconds, **options)
         except LeaseLost as error:
-            doubtful = error.heartbeat is not None and watched in (None, error.heartbeat)
-            if not doubtful and time.monotonic() >= until:
+            may_be_dead = error.heartbeat is not None and first_heartbeat in (None, error.heartbeat)
+            if not may_be_dead and time.monotonic() >= until:
                 raise
-            if doubtful and watched is None:
+            if may_be_dead and first_heartbeat is None:
                 log.warning("%s Waiting to see whether it still lives (%g s at most).", error, seconds)
-            watched = watched or error.heartbeat
-            rest = POLL if time.monotonic() < until else WATCH
-        except asyncio.CancelledError:  # the store may have been at it already
+            first_heartbeat = first_heartbeat or error.heartbeat
+            seconds_to_wait = SHORT_PAUSE if time.monotonic() < until else LONG_PAUSE
+        except asyncio.CancelledError:  # the store may have granted it already
             with suppress(StoreError):
                 await store.release(await store.acquire(episode, owner, seconds))
             raise
-        await pause(rest)
+        await pause(seconds_to_wait)
 
 
 class _Renewal:
-    """Renews a lease every third of its time, in the running loop; a task is made only when that is due."""
+    """Renews a lease after each third of its time, in the running event loop."""
 
     def __init__(self, store: Leases, lease: Lease, seconds: float, on_lost: Callable[[LeaseLost], None]) -> None:
         self._store, self._lease, self._seconds, self._on_lost = store, lease, seconds, on_lost
@@ -148,28 +151,29 @@ class _Renewal:
                 self._task.cancel()
 
 
-_beating: dict[asyncio.AbstractEventLoop, set[_Renewal]] = {}
-"""The leases that synchronous code holds, by the loop that renews them while there are any."""
-_changing = threading.Lock()
+_renewals: dict[asyncio.AbstractEventLoop, set[_Renewal]] = {}
+"""The leases that synchronous code holds, by the event loop that renews them."""
+_renewals_lock = threading.Lock()
 
 
-def _beat(renewal: _Renewal) -> None:
-    """Have the keeper renew the lease. It looks at all of them at once, so that taking a lease wakes no thread."""
+def _renew_on_keeper(renewal: _Renewal) -> None:
+    """Have the keeper's loop renew the lease. One timer looks at all leases, so that taking one wakes no thread."""
     loop = keeper.loop
-    with _changing:
-        begun = loop in _beating
-        _beating.setdefault(loop, set()).add(renewal)
-    if not begun:
-        loop.call_soon_threadsafe(_look, loop, context=Context())  # what this thread is at is not its matter
+    with _renewals_lock:
+        is_running = loop in _renewals
+        _renewals.setdefault(loop, set()).add(renewal)
+    if not is_running:
+        loop.call_soon_threadsafe(_renew_due, loop, context=Context())  # without the context variables of this thread
 
 
-def _look(loop: asyncio.AbstractEventLoop) -> None:
-    with _changing:
-        held = _beating[loop] = {one for one in _beating[loop] if not one.stopped}
-        if not held:
-            del _beating[loop]
+def _renew_due(loop: asyncio.AbstractEventLoop) -> None:
+    """Renew the leases that are due, and look again later while there are any."""
+    with _renewals_lock:
+        active = _renewals[loop] = {renewal for renewal in _renewals[loop] if not renewal.stopped}
+        if not active:
+            del _renewals[loop]
             return
-    for one in held:
-        if time.monotonic() >= one.due:
-            one.renew()
-    loop.call_later(min(LOOK, *(one.interval for one in held)), _look, loop)
+    for renewal in active:
+        if time.monotonic() >= renewal.due:
+            renewal.renew()
+    loop.call_later(min(RENEWAL_CHECK, *(renewal.interval for renewal in active)), _renew_due, loop)

@@ -1,4 +1,4 @@
-"""The ledger: an episode is held by one driver at a time, and what happens in it is written before it counts.
+"""The ledger of episodes: one driver holds an episode at a time, and events count once they are written.
 
 ledger = Ledger(store)
 await ledger.begin(episode)
@@ -28,24 +28,24 @@ from mulligan.core.records import Episode, Head, Json, Plan, Stop
 from mulligan.recording.leases import LEASE_SECONDS, leased
 from mulligan.text.reflections import rated
 
-AT_HAND = 10_000_000
-"""Characters, about, of entries that a ledger remembers, so that they need not be read again."""
+MAX_REMEMBERED_WEIGHT = 10_000_000
+"""Approximate characters of the entries that a ledger remembers, so that they need not be read again."""
 
-BARE = 10_000
-"""What an entry weighs that holds no text yet, in characters."""
+EMPTY_WEIGHT = 10_000
+"""The weight of an entry without any text, in characters."""
 
 log = logging.getLogger("mulligan")
 
 
 class Entry:
-    """An episode as its holder reads and extends it. What it says is what the store says, while the lease holds.
+    """An episode as its holder reads and extends it. It equals what is in the store while the lease holds.
 
     Attributes:
-        episode: with everything that has happened.
-        events: all events, in their order.
-        steps: the journal steps, in the order in which they were begun. None stands for one that this process has
-            written and does not remember: see `step`.
-        weight: about how many characters it held when it was last weighed.
+        episode: the episode with everything that has happened.
+        events: all events in order.
+        steps: the journal steps in the order in which they were begun. None stands for a step that this process has
+            written but not remembered: see `step`.
+        weight: approximate number of characters, when it was last weighed.
         released: whether the lease ended with the last write.
     """
 
@@ -65,7 +65,7 @@ class Entry:
         self.store, self.lease, self.episode = store, lease, episode
         self.events = list(events)
         self.steps: dict[str, StepRow | None] = {row.key: row for row in steps}
-        self.weight, self._unweighed = BARE, [*self.events, *steps]
+        self.weight, self._unweighed = EMPTY_WEIGHT, [*self.events, *steps]
         self._waiting: list[tuple[Event, Episode]] = []
         self._keep_steps, self._observers = keep_steps, observers
 
@@ -80,18 +80,19 @@ class Entry:
         return self.episode.stop is not None and self.episode.stop.resumable
 
     async def append(self, event: Event, *, later: bool = False) -> Episode:
-        """Record the event, and return the episode after it. One that is paused is resumed first, or stays paused: a
-        person's remark changes nothing of this.
+        """Record an event, and return the episode after it.
 
-        A reflection is recorded with its quality, whoever wrote it.
+        A paused episode is resumed first, except by a person's revision or rating. A reflection is recorded with its
+        quality, whoever wrote it.
 
         Args:
-            later: write it together with what is written next, at the latest as the episode is let go. It is for events
-                that no effect follows before that, or whose making is in the journal. The store's errors come then.
+            event: What happened.
+            later: Write the event together with the next write, at the latest when the episode is let go. Use it for
+                events that have no effect before that, or that the journal can repeat. Errors of the store come then.
 
         Raises:
-            OutOfOrder: the episode was waiting for something else. Nothing is recorded.
-            StoreError: it could not be written, or somebody else holds the episode now.
+            OutOfOrder: The episode was waiting for something else. Nothing is recorded.
+            StoreError: The event could not be written, or somebody else holds the episode now.
         """
         if self.paused and not isinstance(event, Resumed | Revised | Rated):
             if is_pause(event):
@@ -116,7 +117,7 @@ class Entry:
         return bool(self._waiting)
 
     async def let_go(self) -> None:
-        """Write what waits, if anything does; the lease ends with it. Raises `StoreError`."""
+        """Write the waiting events, if there are any, which also ends the lease. Raises `StoreError`."""
         if not self._waiting:
             return
         self.released = True
@@ -127,7 +128,7 @@ class Entry:
             raise
 
     async def _write(self, *added: Event, release: bool = False) -> None:
-        """Write what waits, and these events. Those who observe what waited are told of it."""
+        """Write the waiting events and these ones. Observers are told of those that waited."""
         waiting, store = self._waiting, self.store
         first, events = len(self.events) - len(waiting), [*(event for event, _ in waiting), *added]
         if isinstance(store, AppendsSeveral):
@@ -143,7 +144,7 @@ class Entry:
                 inform(observer, after, event)
 
     async def resume(self) -> None:
-        """Record that the episode goes on, if it is paused."""
+        """Record that the episode continues, if it is paused."""
         if self.paused:
             await self.append(Resumed())
 
@@ -159,11 +160,11 @@ class Entry:
         return self.steps.get(key)
 
     def leave_behind(self, key: str) -> None:
-        """Forget this step and those that were begun after it, as the store will when it is begun anew."""
+        """Forget this step and all later ones, as the store does when the step is begun again."""
         self.steps = {before: self.steps[before] for before in takewhile(lambda other: other != key, self.steps)}
 
     async def begin_step(self, key: str, request: Json) -> None:
-        """Write the step as begun. If it was begun with another request, those begun after it are left behind."""
+        """Write the step as begun. If it was begun with another request before, all later steps are forgotten."""
         await self._settle()
         hashed, old = digest(request), self.steps.get(key)
         if old is not None and old.request_hash != hashed:
@@ -187,7 +188,7 @@ class Entry:
             await self._write()
 
     def weigh(self) -> None:
-        """Bring `weight` up to date. What was weighed before is not walked again."""
+        """Bring `weight` up to date by adding what is new since the last call."""
         self.weight += _weight(self._unweighed)
         self._unweighed.clear()
 
@@ -196,10 +197,10 @@ class Ledger:
     """The episodes of one store.
 
     Args:
-        owner: in whose name episodes are held. None: a new one each time, so that a second driver in this process is
-            refused like one in another.
-        keep_steps: whether an entry holds on to the requests and results of the steps that are written through it.
-        observers: told of each event once it is recorded.
+        owner: the name in which episodes are held. None takes a new one each time, so that a second driver in this
+            process is refused like one in another process.
+        keep_steps: whether entries remember the requests and results of the steps that they write.
+        observers: called with each event once it is recorded.
     """
 
     def __init__(
@@ -218,7 +219,7 @@ class Ledger:
         self._lock = threading.Lock()
 
     async def begin(self, episode: Episode, files: Mapping[str, str] | None = None) -> None:
-        """Create the episode. files: the texts that it rests on. Raises `StoreError` if its id is taken."""
+        """Create the episode. files: the texts that it depends on. Raises `StoreError` if its id is taken."""
         await self.store.create(episode, files or {})
         self._remember(Entry(self.store, Lease(episode.id, "", 0), episode, **self._options))
 
@@ -236,7 +237,7 @@ class Ledger:
         wait: float = 0.0,
         cancels: bool = True,
     ) -> AsyncGenerator[Entry]:
-        """Hold the episode while the block runs. What this process knows of it counts if nobody else has held it since.
+        """Hold the episode while the block runs. It is read from the store if somebody else has held it since.
 
         seconds, wait and cancels are those of `leased`.
 
@@ -248,14 +249,15 @@ class Ledger:
         released = lambda: entry is not None and entry.released  # noqa: E731
         how: dict[str, Any] = {"owner": self._owner, "seconds": seconds, "wait": wait, "cancels": cancels}
         async with leased(self.store, id, released=released, **how) as lease:
-            found = self._forget(id)
-            if found is None or found.lease.fence + 1 != lease.fence:
-                found = await Entry.read(self.store, lease, **self._options)
-            entry, found.lease, found.released = found, lease, False
+            known = self._forget(id)
+            if known is None or known.lease.fence + 1 != lease.fence:
+                known = await Entry.read(self.store, lease, **self._options)
+            known.lease, known.released = lease, False
+            entry = known
             try:
                 yield entry
             except BaseException:
-                with suppress(LeaseLost):  # what ended the block counts
+                with suppress(LeaseLost):  # the error that ended the block counts
                     await entry.let_go()
                 raise
             await entry.let_go()
@@ -293,7 +295,7 @@ class Ledger:
         with self._lock:
             self._remembered[entry.episode.id] = entry
             self._weight += entry.weight
-            while self._weight > AT_HAND:
+            while self._weight > MAX_REMEMBERED_WEIGHT:
                 self._weight -= self._remembered.popitem(last=False)[1].weight
 
     def _forget(self, id: str) -> Entry | None:
@@ -304,24 +306,24 @@ class Ledger:
 
 
 def with_quality(event: Event, episode: Episode) -> Event:
-    """The event with its reflection scored: here for all drivers, so that all reflections are scored alike."""
+    """The event with its reflection scored. This is done here so that it is the same for all drivers."""
     if not isinstance(event, Reflected | Revised) or not event.reflection or event.trial > len(episode.trials):
         return event
     return replace(event, reflection=rated(event.reflection, episode, event.trial))
 
 
 def is_pause(event: Event) -> bool:
-    """Whether the event only says that the episode was cut short, or goes on."""
+    """Whether the event only says that the episode was interrupted or continues."""
     return isinstance(event, Resumed) or (isinstance(event, Stopped) and event.stop.resumable)
 
 
 def is_move(event: Event) -> bool:
-    """Whether the event is one of the loop itself: no pause, and no later change or rating."""
+    """Whether the event belongs to the loop itself: not a pause, and not a person's revision or rating."""
     return not (is_pause(event) or isinstance(event, Revised | Rated))
 
 
 def inform(observer: Callable[..., None], *what: Any) -> None:
-    """Call an observer. What it raises is logged, and changes nothing."""
+    """Call an observer. Its errors are logged and have no other effect."""
     try:
         observer(*what)
     except Exception:
@@ -329,7 +331,7 @@ def inform(observer: Callable[..., None], *what: Any) -> None:
 
 
 def _weight(value: object) -> int:
-    """Characters in a record or in JSON, about."""
+    """Approximate number of characters in a record or a JSON value."""
     if isinstance(value, str):
         return len(value) + 1
     children: Iterable[Any] = ()

@@ -1,4 +1,4 @@
-"""Keeps a failure of a store or a bank away from the program: a warning, once, and no record (design/124)."""
+"""Keeps failures of a store or a bank from stopping the program: it warns once and goes on without (design/124)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ T = TypeVar("T")
 log = logging.getLogger("mulligan")
 
 SLOW, REST = 0.5, 10
-"""What needs more than these seconds to fail is left alone for so many times as long."""
+"""Something that needs more than `SLOW` seconds to fail is left alone for `REST` times as long as it needed."""
 
 _resting: dict[str, float] = {}
 _warned: set[tuple[str, str]] = set()
 
 
 async def tolerated(name: str, consequence: str, work: Callable[[], Awaitable[T]], instead: T) -> T:
-    """The result of `work`. If it raises an exception, `instead`, and a warning; a cancellation is raised.
+    """The result of `work`. If it fails, logs a warning and returns `instead`. A cancellation is raised.
 
     Args:
         name: What `work` needs, such as the address of a store.
@@ -40,12 +40,12 @@ async def tolerated(name: str, consequence: str, work: Callable[[], Awaitable[T]
 
 
 def is_resting(name: str) -> bool:
-    """Whether this is left alone for now."""
+    """Whether this is left alone for now, because it failed slowly."""
     return time.monotonic() < _resting.get(name, 0.0)
 
 
 def rest(name: str, seconds: float) -> None:
-    """Leave it alone for a while if it needed so many seconds to fail, and they are many."""
+    """Leave this alone for a while if it needed many seconds to fail."""
     if seconds > SLOW:
         _resting[name] = time.monotonic() + REST * seconds
 
@@ -58,11 +58,11 @@ def warn_once(name: str, consequence: str, why: str) -> None:
 
 
 class UnharmedJournal:
-    """A journal whose steps are done also where its store fails: from then on, without a record.
+    """A journal that goes on without a record if its store fails.
 
     Args:
         journal: Records the steps.
-        lost: Called with the store's error. What it raises is raised.
+        lost: Called with the store's error. It may raise an error itself.
     """
 
     def __init__(self, journal: Journal, lost: Callable[[Exception], None]) -> None:

@@ -1,4 +1,4 @@
-"""Who decided what about lessons: changes that a person or a caller made, from the lessons' histories."""
+"""List who decided what about lessons: the changes in their histories that a person or a caller made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mulligan.core.lesson_history import Archive, Change, Version
 from mulligan.core.records import Json
 
 DECIDED: tuple[Change, ...] = ("edited", "retired", "restored", "released", "merged", "unmerged", "doubted")
-"""Changes that somebody decided on. Others follow from these, or are counted."""
+"""Changes that somebody decided on. All others follow from these, or are counts."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,10 @@ class Decided:
 
     Attributes:
         at: seconds since the epoch.
-        by: who changed it, such as "cli anna"; "" where the history does not say.
-        why: the reason, if one was given.
-        title: of the lesson after the change.
+        by: who changed it, such as "cli anna"; "" if it is not recorded.
+        why: the reason; "" if none was given.
+        lesson: the id of the lesson.
+        title: the title after the change.
     """
 
     at: float
@@ -33,14 +34,12 @@ class Decided:
 
 
 def decided(archives: Iterable[Archive]) -> Sequence[Decided]:
-    """All such changes, oldest first. A lesson that was written by hand counts as decided on when it came."""
-    found = [
-        one
-        for archive in archives
-        for id, versions in archive.history.items()
-        for one in _of_lesson(archive.agent_id or "", id, versions)
-    ]
-    return sorted(found, key=lambda one: one.at)
+    """All changes that somebody decided on, oldest first, including the adding of lessons written by hand."""
+    changes: list[Decided] = []
+    for archive in archives:
+        for id, versions in archive.history.items():
+            changes += _of_lesson(archive.agent_id or "", id, versions)
+    return sorted(changes, key=lambda change: change.at)
 
 
 def _of_lesson(agent_id: str, id: str, versions: Sequence[Version]) -> Iterable[Decided]:

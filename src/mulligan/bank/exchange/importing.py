@@ -1,4 +1,4 @@
-"""Lessons in files: our own export, and the files of other systems, read whole and checked before anything is kept."""
+"""Read lessons from files: our own exports, and files of other systems. A file is checked before anything is stored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from mulligan.bank.exchange.memories import NOTES, foreign_records, of_notes, of_records
 from mulligan.bank.exchange.records import JsonRecord, file_text, imported_id, quoted_value
@@ -29,15 +29,17 @@ class _Export:
 
 
 def archives_to_json(archives: Sequence[Archive]) -> Json:
-    """The export: the version of Mulligan, that of the records, then what there is of each agent; secrets masked.
-    Raises `InvalidInput` for what has no place in JSON."""
+    """The export of these agents: the versions of Mulligan and of the records, then the archives, with secrets masked.
+
+    Raises `InvalidInput` for values that JSON cannot hold.
+    """
     from importlib.metadata import version
 
     return mask_json({"mulligan": version("mulligan"), "schema": SCHEMA, **to_json(_Export(tuple(archives)))})
 
 
 def archives_from_json(data: Mapping[str, Json], path: Path | str = "The export") -> tuple[Archive, ...]:
-    """Raises `InvalidInput` that names the way to what is wrong."""
+    """The archives in an export. Raises `InvalidInput`, which names the path to the wrong value."""
     schema = data.get("schema")
     if isinstance(schema, bool) or not isinstance(schema, int):
         raise InvalidInput(f"{path}: schema: the record version is missing, so this is not a Mulligan export.")
@@ -50,13 +52,13 @@ def archives_from_json(data: Mapping[str, Json], path: Path | str = "The export"
         if archive.agent_id in agents:
             raise InvalidInput(f"{path}: agents.{n}.agent_id: {archive.agent_id!r} appears twice.")
         agents.add(archive.agent_id)
-        if wrong := _wrong(archive):
-            raise InvalidInput(f"{path}: agents.{n}.{wrong}")
+        if contradiction := _contradiction(archive):
+            raise InvalidInput(f"{path}: agents.{n}.{contradiction}")
     return archives
 
 
-def _wrong(archive: Archive) -> str:
-    """What does not belong together: a lesson that appears twice, or something told of one that is not there."""
+def _contradiction(archive: Archive) -> str:
+    """What is inconsistent in an archive, such as a lesson that appears twice or is missing; "" if nothing is."""
     ids: set[str] = set()
     for n, lesson in enumerate(archive.lessons):
         at = f"lessons.{n}"
@@ -92,36 +94,47 @@ def _wrong(archive: Archive) -> str:
     return ""
 
 
-_TAKEN = frozenset(
-    (
-        *("memory_id", "agent_id", "timestamp", "success", "title", "description", "content", "query", "tags"),
-        *("retrieval_count", "last_retrieved"),
-    )
+_UPSTREAM_FIELDS = (
+    "memory_id",
+    "agent_id",
+    "timestamp",
+    "success",
+    "title",
+    "description",
+    "content",
+    "query",
+    "tags",
+    "retrieval_count",
+    "last_retrieved",
 )
+"""Keys of ReasoningBank-MCP that become fields of a lesson. The others go into its context."""
 
 
 # --- ReasoningBank-MCP ------------------------------------------------------------------------------------------
 
 
 def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
-    """memories.json with the archive beside it, or an archive alone. Its vectors stay behind, and that is said: they
-    are of another text (title, description and content in one line) than ours would be."""
-    found = [(f"{path}: memories", data)]
+    """The lessons of a memories.json and of the archive next to it, or of an archive alone, with notes.
+
+    Vectors are not imported, and a note says so: they are of another text (title, description and content in one line).
+    """
+    now = time.time()
+    tables = [(f"{path}: memories", data)]
     notes: list[str] = []
     archive = path.with_name("archived_memories.json")
     if archive != path and archive.is_file():
-        beside = mask_json(parsed(archive, file_text(archive)))
-        if not isinstance(beside, dict) or "memories" not in beside:
+        archived = mask_json(parsed(archive, file_text(archive)))
+        if not isinstance(archived, dict) or "memories" not in archived:
             raise InvalidInput(f"{archive}: the file next to {path.name} is not an archive of {UPSTREAM}.")
-        found.append((f"{archive}: memories", cast(dict[str, Json], beside)))
+        tables.append((f"{archive}: memories", cast(dict[str, Json], archived)))
         notes.append(f"{archive.name} next to it was also read.")
     lessons: dict[str, Lesson] = {}
-    for at, table in found:
+    for at, table in tables:
         items = table["memories"]
         if not isinstance(items, list):
             raise InvalidInput(f"{at}: a list is expected, not {quoted_value(items)}.")
         for n, item in enumerate(cast(list[Json], items)):
-            lesson = _upstream(JsonRecord(item, f"{at}.{n}"))
+            lesson = _upstream(JsonRecord(item, f"{at}.{n}"), now)
             if lessons.setdefault(lesson.id, lesson) != lesson:
                 notes.append(f"{at}.{n}: an earlier lesson has the same id but another text; this one gets a new id.")
                 again = imported_id(UPSTREAM, lesson.id, f"{n}:{lesson.content}")
@@ -131,17 +144,18 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
     return _with_lineage(lessons), tuple(notes)
 
 
-def _upstream(record: JsonRecord) -> Lesson:
-    theirs, agent = record.text("memory_id", need=True), record.text("agent_id")
-    about: Mapping[str, Json] = record.get("metadata", dict, "an object", {})
-    into = record.text("merged_into")
+def _upstream(record: JsonRecord, now: float) -> Lesson:
+    """The lesson in a record. It was created `now` if the record has no time, so that equal records stay equal."""
+    memory_id, agent = record.text("memory_id", need=True), record.text("agent_id")
+    metadata: Mapping[str, Json] = record.get("metadata", dict, "an object", {})
+    merged_into = record.text("merged_into")
     parents = record.texts("merged_from")
-    archived = bool(record.values.get("archived")) or bool(record.values.get("archived_at")) or bool(into)
+    archived = bool(record.values.get("archived") or record.values.get("archived_at") or merged_into)
     created = record.time("timestamp")
     uses = record.count("original_retrieval_count") or record.count("retrieval_count")
-    id = imported_id(UPSTREAM, agent, theirs)
-    rest = {key: value for key, value in record.values.items() if key not in _TAKEN}
-    by = about.get("extraction_model", "")
+    id = imported_id(UPSTREAM, agent, memory_id)
+    rest = {key: value for key, value in record.values.items() if key not in _UPSTREAM_FIELDS}
+    by = metadata.get("extraction_model", "")
     return Lesson(
         id,
         record.text("title", need=True),
@@ -152,29 +166,29 @@ def _upstream(record: JsonRecord) -> Lesson:
         query=record.text("query"),
         experience=id,
         origin=Origin("imported", parents=parents, by=by if isinstance(by, str) else ""),
-        created=time.time() if created is None else created,
+        created=now if created is None else created,
         last_used=record.time("last_retrieved"),
         uses=uses,
         tags=record.texts("tags"),
-        context={"imported": {"from": UPSTREAM, "id": theirs, **rest}},
-        state="superseded" if into else "retired" if archived else "active",
-        superseded_by=into or None,
+        context={"imported": {"from": UPSTREAM, "id": memory_id, **rest}},
+        state="superseded" if merged_into else "retired" if archived else "active",
+        superseded_by=merged_into or None,
     )
 
 
 def _with_lineage(lessons: Mapping[str, Lesson]) -> tuple[Lesson, ...]:
-    """With the ids in their lineage turned into ours. What was merged into a lesson that is not there is retired."""
+    """The lessons with our ids in their lineage. A lesson that was merged into a missing one is retired."""
     linked: list[Lesson] = []
     for lesson in lessons.values():
         ours = lesson.superseded_by and imported_id(UPSTREAM, lesson.agent_id, lesson.superseded_by)
         parents = tuple(imported_id(UPSTREAM, lesson.agent_id, parent) for parent in lesson.origin.parents)
-        there = ours in lessons
-        state = "retired" if lesson.state == "superseded" and not there else lesson.state
+        exists = ours in lessons
+        state = "retired" if lesson.state == "superseded" and not exists else lesson.state
         linked.append(
             replace(
                 lesson,
                 state=state,
-                superseded_by=ours if there else None,
+                superseded_by=ours if exists else None,
                 origin=replace(lesson.origin, parents=tuple(parent for parent in parents if parent in lessons)),
             )
         )
@@ -184,52 +198,53 @@ def _with_lineage(lessons: Mapping[str, Lesson]) -> tuple[Lesson, ...]:
 # --- the official memory server ---------------------------------------------------------------------------------
 
 
-def of_memory_server(records: Sequence[tuple[str, Json]]) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
-    """An entity with its observations is a lesson; a relation stands in the text of the entity that it begins at.
+class _Relation(NamedTuple):
+    source: str
+    kind: str
+    target: str
 
-    records: each with its place in the file.
+
+def of_memory_server(records: Sequence[tuple[str, Json]]) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
+    """The lessons in a knowledge graph, with notes: one for each entity, with its observations and outgoing relations.
+
+    records: entities and relations, each with its place in the file.
     """
     entities: dict[str, tuple[str, list[str]]] = {}
-    relations: list[tuple[str, str, str]] = []
-    for place, one in records:
-        record = JsonRecord(mask_json(one), place)
+    relations: list[_Relation] = []
+    for place, value in records:
+        record = JsonRecord(mask_json(value), place)
         match record.values.get("type"):
             case "entity":
                 name, kind = record.text("name", need=True), record.text("entityType")
                 observations = entities.setdefault(name, (kind, []))[1]
                 observations += [text for text in record.texts("observations") if text not in observations]
             case "relation":
-                relations.append(
-                    (
-                        record.text("from", need=True),
-                        record.text("relationType", need=True),
-                        record.text("to", need=True),
-                    )
-                )
+                names = (record.text(key, need=True) for key in ("from", "relationType", "to"))
+                relations.append(_Relation(*names))
             case other:
                 raise InvalidInput(f'{place}: "type" must be "entity" or "relation", not {quoted_value(other)}.')
     notes: list[str] = []
-    for begins, _, _ in relations:
-        if begins not in entities:
-            notes.append(f"A relation begins at {begins!r}, which is not an entity here; it becomes a lesson.")
-            entities[begins] = ("", [])
+    for relation in relations:
+        if relation.source not in entities:
+            notes.append(f"A relation begins at {relation.source!r}, which is not an entity here; it becomes a lesson.")
+            entities[relation.source] = ("", [])
     now = time.time()
     lessons = tuple(_entity(name, *entities[name], relations, now) for name in entities)
     return lessons, tuple(notes)
 
 
-def _entity(
-    name: str, kind: str, observations: Sequence[str], relations: Sequence[tuple[str, str, str]], now: float
-) -> Lesson:
-    own = [(how, to) for begins, how, to in relations if begins == name]
-    lines = [*observations, *(f"{name} {how} {to}." for how, to in own)]
+def _entity(name: str, kind: str, observations: Sequence[str], relations: Sequence[_Relation], now: float) -> Lesson:
+    own = [relation for relation in relations if relation.source == name]
+    lines = [*observations, *(f"{name} {relation.kind} {relation.target}." for relation in own)]
+    if not lines:
+        lines = [f"{name} has the kind {kind}." if kind else f"{name} is known, but nothing is said about it."]
     id = imported_id(MEMORY_SERVER, "", name)
-    about = {"from": MEMORY_SERVER, "id": name, "relations": [{"to": to, "relationType": how} for how, to in own]}
+    targets = [{"to": relation.target, "relationType": relation.kind} for relation in own]
+    about = {"from": MEMORY_SERVER, "id": name, "relations": targets}
     return Lesson(
         id,
         name,
-        "\n".join(lines)
-        or (f"{name} has the kind {kind}." if kind else f"{name} is known, but nothing is said about it."),
+        "\n".join(lines),
         "success",
         experience=id,
         origin=Origin("imported"),
@@ -241,7 +256,7 @@ def _entity(
 
 @dataclass(frozen=True)
 class BankFile:
-    """A file that was read. format: what wrote it. notes: what of it has no place here, in sentences."""
+    """The content of a file. format: the program that wrote it. notes: what was left out or changed, in sentences."""
 
     format: str
     archives: tuple[Archive, ...]
@@ -249,8 +264,10 @@ class BankFile:
 
 
 def read_bank_file(path: Path) -> BankFile:
-    """The file, whichever of the known formats it has. Raises `InvalidInput` that names the file and the line, or the
-    way to the value, of what is wrong."""
+    """Reads a file in any of the known formats.
+
+    Raises `InvalidInput`, which names the file and the line, or the path to the wrong value.
+    """
     if path.is_dir() or path.suffix == ".md":
         lessons, notes = of_notes(path)
         return BankFile(NOTES, (Archive("", lessons),), notes)
@@ -262,9 +279,10 @@ def read_bank_file(path: Path) -> BankFile:
     if (graph := _graph(path, data)) is not None:
         lessons, notes = of_memory_server(graph)
         return BankFile(MEMORY_SERVER, (Archive("", lessons),), notes)
-    if (found := foreign_records(data)) is not None:
-        lessons, notes = of_records(path, *found)
-        return BankFile(found[0].name, (Archive("", lessons),), notes)
+    if (foreign := foreign_records(data)) is not None:
+        source, records = foreign
+        lessons, notes = of_records(path, source, records)
+        return BankFile(source.name, (Archive("", lessons),), notes)
     if isinstance(data, dict):
         table = cast(dict[str, Json], data)
         if "agents" in table:
@@ -285,7 +303,7 @@ def read_bank_file(path: Path) -> BankFile:
 
 
 def _json_lines(text: str) -> Sequence[tuple[int, str]] | None:
-    """The lines that are not empty, with their numbers, of a file that holds an object of a memory server on each."""
+    """The non-empty lines of a memory server's file, with their numbers; None for any other file."""
     lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     try:
         first: Any = json.loads(lines[0][1])
@@ -296,7 +314,7 @@ def _json_lines(text: str) -> Sequence[tuple[int, str]] | None:
 
 
 def _graph(path: Path, data: Json) -> Sequence[tuple[str, Json]] | None:
-    """The records of a graph as the memory server's tool `read_graph` gives it, each with its type as in the file."""
+    """The records of a graph as the memory server's tool `read_graph` returns it, typed as in its file; else None."""
     table = cast(dict[str, Json], data) if isinstance(data, dict) else {}
     if not all(isinstance(table.get(key), list) for key in ("entities", "relations")):
         return None
@@ -308,10 +326,10 @@ def _graph(path: Path, data: Json) -> Sequence[tuple[str, Json]] | None:
 
 
 def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Addition]]:
-    """The archive with its lessons as they are kept, and their entries. Histories were masked when they were read.
+    """The archive with its lessons as they are stored, and the entries for the store.
 
-    A lesson that tries to instruct its reader is held back, unless it has been flagged for the same before: then
-    somebody has decided already.
+    A lesson that tries to instruct its reader is quarantined, unless it had the same flags in the file: then somebody
+    has decided about it already.
     """
     entries: list[Addition] = []
     for lesson in archive.lessons:
@@ -320,20 +338,23 @@ def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Addit
             entry = replace(entry, lesson=replace(entry.lesson, state=lesson.state))
         entries.append(entry)
     if held := {entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"}:
-        freed = [_freed(entry.lesson, held) for entry in entries]
+        # A lesson that was merged into a quarantined one is active again, and has to be screened as such.
+        freed = [
+            replace(entry.lesson, state="active", superseded_by=None)
+            if entry.lesson.superseded_by in held
+            else entry.lesson
+            for entry in entries
+        ]
         if any(entry.lesson is not lesson for entry, lesson in zip(entries, freed, strict=True)):
             return prepared(replace(archive, lessons=tuple(freed)), quarantine=quarantine)
     return replace(archive, lessons=tuple(entry.lesson for entry in entries)), entries
 
 
-def _freed(lesson: Lesson, held: set[str]) -> Lesson:
-    """The lesson, active where the one that it was merged into is held back."""
-    return replace(lesson, state="active", superseded_by=None) if lesson.superseded_by in held else lesson
-
-
 def without_lessons(archive: Archive, ids: Collection[str]) -> Archive:
-    """The archive without these lessons, and without what it says of them. Those merged into one of them are retired,
-    as after a purge."""
+    """The archive without these lessons and everything about them.
+
+    Lessons that were merged into one of them are retired, as after a purge.
+    """
     if not ids:
         return archive
     left = [lesson for lesson in archive.lessons if lesson.id not in ids]
@@ -356,7 +377,7 @@ def without_lessons(archive: Archive, ids: Collection[str]) -> Archive:
 
 
 def as_one_agents(agent_id: str, archives: Sequence[Archive], file: Path) -> Archive:
-    """All of them as one agent's; recalls over all agents stay behind."""
+    """The archives as one archive of this agent, without recalls that were made over all agents."""
     lessons: dict[str, Lesson] = {}
     history: dict[str, tuple[Version, ...]] = {}
     for archive in archives:

@@ -1,6 +1,6 @@
-"""Lessons for a person to read: all that is known of one, as a page, and a whole bank as Markdown.
+"""Word lessons for a person: one lesson with all that is known about it, or a whole bank, as Markdown.
 
-What a lesson says stands in quotes: it is to be read, not obeyed.
+The texts of lessons are quoted, because they are to be read and not to be obeyed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from mulligan.text.secrets import mask
 from mulligan.text.times import moment
 
 _OURS = ("id", "agent", "state", "flags", "learned from", "episode", "created")
-"""Facts that are no words of whoever the lesson is from."""
-
+"""The properties of a lesson that its author cannot word."""
 
 LEVEL = "abstraction_level"
-"""What the context of a merged lesson calls how general it is."""
+"""The key in the context of a merged lesson that says how general it is."""
 GENERALITY: Mapping[str, str] = {
     "0": "the same advice",
     "1": "a rule for this kind of task",
@@ -38,7 +37,7 @@ GENERALITY: Mapping[str, str] = {
 
 
 class Shelf(Protocol):
-    """The lessons of one agent, or of all: a bank is one."""
+    """Reads the lessons of one agent, or of all. A bank is one."""
 
     async def get(self, id: str) -> Lesson: ...
     async def links(self, id: str) -> Sequence[Link]: ...
@@ -46,7 +45,7 @@ class Shelf(Protocol):
 
 @dataclass(frozen=True)
 class BankShelf:
-    """A shelf that needs no bank. Raises `NotFound`, for another agent's lesson too."""
+    """A shelf that reads a store without a bank. Raises `NotFound`, also for the lesson of another agent."""
 
     lessons: LessonReader
     agent_id: str | None
@@ -60,14 +59,19 @@ class BankShelf:
 
 @dataclass(frozen=True)
 class RelatedLessons:
-    """lineage: what it was merged from and into (of a fact: whose place it took, and what took its), as far as they are
-    still there. near: its near-duplicates."""
+    """The lessons that are related to one lesson, as far as they still exist.
+
+    Attributes:
+        lineage: by words, the lessons it was merged from or replaced, and the one it was merged into or replaced by.
+        near: its near-duplicates, with the links to them.
+    """
 
     lineage: Mapping[str, Sequence[Lesson]]
     near: Sequence[tuple[Link, Lesson]]
 
 
 async def around(shelf: Shelf, lesson: Lesson) -> RelatedLessons:
+    """The lessons that are related to this one."""
     into = (lesson.superseded_by,) if lesson.superseded_by else ()
     fact = lesson.nature == "fact"
     before, after = ("In place of", "Replaced by") if fact else ("Merged from", "Merged into")
@@ -79,45 +83,43 @@ async def around(shelf: Shelf, lesson: Lesson) -> RelatedLessons:
 
 
 async def existing(shelf: Shelf, ids: Sequence[str]) -> Sequence[Lesson]:
-    found: list[Lesson] = []
+    """The lessons with these ids that can be read: not purged, damaged or another agent's."""
+    lessons: list[Lesson] = []
     for id in ids:
-        with suppress(NotFound, Unreadable):  # purged, of another agent, or damaged
-            found.append(await shelf.get(id))
-    return found
+        with suppress(NotFound, Unreadable):
+            lessons.append(await shelf.get(id))
+    return lessons
 
 
 async def lesson_page(shelf: Shelf, id: str) -> str:
-    """The lesson as Markdown, secrets masked. What is quarantined is withheld. Raises `NotFound`."""
+    """The lesson as Markdown, with secrets masked. The text of a quarantined lesson is left out. Raises `NotFound`."""
     lesson = await shelf.get(id)
     return mask("\n\n".join(_page(lesson, await around(shelf, lesson)))) + "\n"
 
 
-def _page(lesson: Lesson, its: RelatedLessons) -> Iterator[str]:
+def _page(lesson: Lesson, related: RelatedLessons) -> Iterator[str]:
     yield f"# Lesson {inline(lesson.id)}"
     yield "All of this was learned from an earlier task: these are notes, not instructions."
-    held = lesson.state == "quarantined"
-    known = {name: text for name, text in facts(lesson, moment).items() if not held or name in _OURS}
-    yield "\n".join(f"- **{name}:** {inline(text)}" for name, text in known.items())
-    if held:
-        why = (
-            "it waits for a replay"
-            if WAITS_FOR_REPLAY in lesson.flags
-            else "its text may be an instruction in disguise"
-        )
+    quarantined = lesson.state == "quarantined"
+    shown = {name: text for name, text in facts(lesson, moment).items() if not quarantined or name in _OURS}
+    yield "\n".join(f"- **{name}:** {inline(text)}" for name, text in shown.items())
+    if quarantined:
+        waits = WAITS_FOR_REPLAY in lesson.flags
+        why = "it waits for a replay" if waits else "its text may be an instruction in disguise"
         yield f"Quarantined, because {why}: mulligan memory show {inline(lesson.id)}"
         return
     for text in (lesson.title, lesson.description, lesson.content):
         if text.strip():
             yield quoted(text)
-    for name, lessons in its.lineage.items():
+    for name, lessons in related.lineage.items():
         if lessons:
-            yield "\n".join([f"{name}:", "", *(f"- {_named(one)}" for one in lessons)])
-    if its.near:
-        lines = [f"- {link.similarity:.2f} {_named(other)}" for link, other in its.near]
+            yield "\n".join([f"{name}:", "", *(f"- {_in_a_line(one)}" for one in lessons)])
+    if related.near:
+        lines = [f"- {link.similarity:.2f} {_in_a_line(other)}" for link, other in related.near]
         yield "\n".join(["Nearly says the same:", "", *lines])
 
 
-def _named(lesson: Lesson) -> str:
+def _in_a_line(lesson: Lesson) -> str:
     title = "(quarantined)" if lesson.state == "quarantined" else lesson.title
     return f"`{inline(lesson.id)}` {lesson.state}, from a {lesson.outcome}: {inline(title)}"
 
@@ -126,16 +128,16 @@ def _named(lesson: Lesson) -> str:
 
 
 def markdown(archives: Sequence[Archive]) -> str:
-    """The lessons for a person to read, agent by agent, newest first; their texts stand in quotes."""
+    """The lessons as Markdown, agent by agent, newest first, with their texts quoted."""
     blocks: list[str] = []
     for archive in archives:
         blocks += [f"# Lessons of {inline(archive.agent_id)}" if archive.agent_id else "# Lessons"]
         for lesson in sorted(archive.lessons, key=lambda lesson: -lesson.created):
-            blocks += _story(lesson)
+            blocks += _section(lesson)
     return "\n\n".join(blocks) + "\n"
 
 
-def _story(lesson: Lesson) -> Iterator[str]:
+def _section(lesson: Lesson) -> Iterator[str]:
     yield f"## {inline(lesson.title)}"
     yield "\n".join(f"- **{name}:** {inline(text)}" for name, text in facts(lesson, moment).items())
     if lesson.description:
@@ -144,16 +146,18 @@ def _story(lesson: Lesson) -> Iterator[str]:
 
 
 def facts(lesson: Lesson, when: Callable[[float], str]) -> dict[str, str]:
-    """The properties of a lesson besides its text, by their names in words; empty ones are left out.
+    """The properties of a lesson without its text, by their names in words. Empty ones are left out.
 
-    Those that are worded together stand here; all others are the fields with a label.
+    They are the fields with a label, and those that are worded here because they belong together.
 
     Args:
-        when: Puts a time into words: `moment` for pages that are read elsewhere too.
+        lesson: The lesson.
+        when: Words a time. Pages that are also read elsewhere use `moment`.
     """
     origin, steps = lesson.origin, ", ".join(map(str, lesson.origin.steps))
     trial = f", trial {origin.trial}" if origin.trial is not None else ""
     gone = " (run removed)" if origin.removed else ""
+    expired = " (expired)" if lesson.is_expired(time.time()) else ""
     shown = replace(
         lesson, context={name: value for name, value in lesson.context.items() if name not in (LEVEL, ADMISSION_NOTE)}
     )
@@ -170,9 +174,7 @@ def facts(lesson: Lesson, when: Callable[[float], str]) -> dict[str, str]:
         "confidence": f"{lesson.confidence:g}",
         "created": when(lesson.created),
         "as of": "" if lesson.date is None else when(lesson.date),
-        "expires": ""
-        if lesson.expires is None
-        else when(lesson.expires) + (" (expired)" if lesson.is_expired(time.time()) else ""),
+        "expires": "" if lesson.expires is None else f"{when(lesson.expires)}{expired}",
         "recalled": f"{count(lesson.uses, 'time')}, last {when(lesson.last_used)}" if lesson.last_used else "never",
         "stands for": _support(lesson),
         ADMISSION_NOTE: str(lesson.context.get(ADMISSION_NOTE, "")),
@@ -182,12 +184,12 @@ def facts(lesson: Lesson, when: Callable[[float], str]) -> dict[str, str]:
 
 
 def state_word(lesson: Lesson) -> str:
-    """The state of a lesson, or that it has expired."""
+    """The state of a lesson; "expired" if it is active and has expired."""
     return "expired" if lesson.state == "active" and lesson.is_expired(time.time()) else lesson.state
 
 
 def brief(lesson: Lesson) -> dict[str, str]:
-    """What lists and recalls say of a lesson beside its nature and outcome, by the names of the fields."""
+    """The fields of a lesson, in words, that lists and recalls show besides its nature and outcome."""
     return {name: text for name in fields_with("brief") if (text := _text(getattr(lesson, name)))}
 
 
@@ -203,27 +205,27 @@ def _text(value: Any) -> str:
 
 
 def _support(lesson: Lesson) -> str:
-    """How many lessons it stands for: those that were merged into it differ, those that were folded into it do not."""
+    """How many lessons it stands for: different ones that were merged, or equal ones that were folded."""
     if lesson.support <= 1:
         return ""
     return f"{lesson.support} {'lessons, merged into one' if lesson.origin.kind == 'merged' else 'equal lessons'}"
 
 
 async def outcomes_of(receipt: Callable[[str], Awaitable[Receipt]], versions: Sequence[Version]) -> Mapping[str, bool]:
-    """Whether the tasks succeeded that these versions' recalls were for, by the recall, as far as that is known.
+    """Whether the task of each recall in these versions succeeded, by the id of the recall, as far as it is known.
 
-    receipt: reads the receipt of a recall.
+    receipt: Reads the receipt of a recall.
     """
-    known = dict[str, bool]()
-    for id in filter(None, (one.recall for one in versions)):
+    outcomes = dict[str, bool]()
+    for id in filter(None, (version.recall for version in versions)):
         with suppress(NotFound, Unreadable):
-            found = [one.success for one in (await receipt(id)).outcomes if one.success is not None]
-            known |= {id: found[0]} if found else {}
-    return known
+            known = [one.success for one in (await receipt(id)).outcomes if one.success is not None]
+            outcomes |= {id: known[0]} if known else {}
+    return outcomes
 
 
 def bank_title(agent_id: str) -> str:
-    """The name of a bank as people read it: a project's by its folder."""
+    """The name of a bank for people: a project's bank is named after its folder."""
     if not agent_id:
         return "default"
     kind, _, path = agent_id.partition(":")
@@ -232,7 +234,7 @@ def bank_title(agent_id: str) -> str:
 
 
 def _nature(lesson: Lesson) -> str:
-    """What a fact or a query pair is, and whether it is sure; nothing for a strategy."""
+    """What a fact or a query pair is, and whether it is confirmed; "" for a strategy."""
     if lesson.nature == "strategy":
         return ""
     if lesson.nature == "query_pair":
@@ -242,10 +244,10 @@ def _nature(lesson: Lesson) -> str:
 
 
 def inline(text: str) -> str:
-    """Foreign text in one line, with what Markdown would act on escaped."""
+    """Foreign text in one line, with Markdown's special characters escaped."""
     return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", " ".join(text.split()))
 
 
 def quoted(text: str) -> str:
-    """Foreign text as a quotation, so that no line of it passes for ours."""
+    """Foreign text as a quotation, so that no line of it can pass for ours."""
     return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())

@@ -1,4 +1,4 @@
-"""Kept lessons in a marked block of a file that people write too, such as AGENTS.md; all around it stays as it is."""
+"""Keep lessons in a marked block of a file that people edit, such as AGENTS.md. The rest of the file is not changed."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _SKILL = (
 
 
 def with_block(file: bytes, lessons: Sequence[Lesson], name: str) -> bytes:
-    """The file with these lessons in its block, which is added at the end if there is none.
+    """The content of a file with these lessons in its block.
 
-    Without lessons and without a block the file stays as it is. name: of the file. Raises `InvalidInput` for a block
-    that does not end, or more than one.
+    A file without a block gets one at its end, unless there are no lessons. name: the name of the file. Raises
+    `InvalidInput` if a block has no end, or there are several.
     """
-    begins, found = file.count(b"<!-- mulligan: begin of lessons"), _BLOCK.findall(file)
-    if begins != len(found) or begins > 1:
+    begins, blocks = file.count(b"<!-- mulligan: begin of lessons"), _BLOCK.findall(file)
+    if begins != len(blocks) or begins > 1:
         raise InvalidInput(
             f"{name}: the marks of the block are incomplete or out of order: keep one begin and one end, or neither."
         )
-    line = "\r\n" if b"\r\n" in (found[0] if found else file) else "\n"
-    block = line.join(_lines(lessons)).encode("utf-8", "replace")
-    if found:
+    line_end = "\r\n" if b"\r\n" in (blocks[0] if blocks else file) else "\n"
+    block = line_end.join(_lines(lessons)).encode("utf-8", "replace")
+    if blocks:
         return _BLOCK.sub(lambda _: block, file)
     if not lessons:
         return file
     start = _SKILL.encode() if not file.strip() and name.upper().endswith("SKILL.MD") else b""
-    gap = (line if file.endswith(b"\n") else 2 * line) if file else ""
-    return file + gap.encode() + start + block + line.encode()
+    gap = (line_end if file.endswith(b"\n") else 2 * line_end) if file else ""
+    return file + gap.encode() + start + block + line_end.encode()
 
 
 def _lines(lessons: Sequence[Lesson]) -> list[str]:
@@ -50,5 +50,5 @@ def _lines(lessons: Sequence[Lesson]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Without what would end the block, or hide text."""
+    """The text with comment marks broken up, which could end the block or hide text."""
     return text.replace("<!--", "<! --").replace("-->", "-- >")

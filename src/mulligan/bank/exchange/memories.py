@@ -1,4 +1,4 @@
-"""Memories that people have elsewhere, as lessons: of mem0, Letta, Graphiti, mcp-memory-service, and Markdown notes."""
+"""Import the memories of other programs as lessons: mem0, Letta, Graphiti, mcp-memory-service and Markdown notes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mulligan.text.secrets import mask
 
 NOTES = "Markdown notes"
 LONGEST = 8_000
-"""Characters of a lesson; a longer section of notes is cut, and that is said."""
+"""Maximum characters of a lesson. Longer sections are cut, with a note."""
 
 _LINK = re.compile(r"^\s*[-*]\s*\[[^\]]*\]\(<?([^)<>]+\.md)>?\)")
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
 _LISTED = ("keywords", "rollout_summary_files")
-"""Headings of Codex above lists of words and files that say where something was learned."""
+"""Headings in Codex's notes above lists of words and files, which are not lessons."""
 _VERSION = re.compile(r"v\d+")
-"""The first line of Codex's summary, alone."""
+"""A section of Codex's notes that holds only a version."""
 _KEY = re.compile(r"(?m)^\s*(name|description|type):\s*(.+?)\s*$")
 
 
@@ -34,14 +34,15 @@ class MemoryFormat:
     """How another memory writes its records.
 
     Attributes:
-        name: what wrote them.
-        text: the key of what is remembered; a record that has it and `marks` is one of this memory.
-        marks: a further key that tells this memory from others with the same key.
-        id, title, kind: keys.
-        since: the keys of the time when it was stored, the first that is there counts.
-        owners: the keys of whose memory it is.
-        until: the keys of a time since when it no longer holds.
-        date, expires: the keys of when it was so, and of a time until which it is remembered.
+        name: the program that writes them.
+        text: the key of what is remembered.
+        marks: a key that tells the records of this program from others. Its records have both keys.
+        id, title, kind: the keys of these.
+        since: keys of the time when the record was stored; the first one present counts.
+        owners: keys of the record's owners.
+        until: keys of a time since which the record is no longer true.
+        date: the key of the time when it was true.
+        expires: the key of the time until which it is remembered.
     """
 
     name: str
@@ -92,16 +93,16 @@ FORMATS = (
 """The memories that write JSON. Letta has blocks, which have labels, and passages."""
 
 _LISTS = ("results", "memories", "edges", "facts", "blocks", "core_memory", "passages", "items")
-"""Where in a file the records stand; a file can also be the list itself."""
+"""Keys of a file under which records are listed. A file can also be the list itself."""
 
 
 def foreign_records(data: Json) -> tuple[MemoryFormat, Sequence[tuple[str, Json]]] | None:
-    """The records of another memory, each with its place in the file; None for a file of no known one."""
+    """The format of a file, and its records with their places in the file; None if no known program wrote it."""
     table = cast(Mapping[str, Json], data) if isinstance(data, dict) else {"": data}
     records: list[tuple[str, Json]] = []
     for key in ("", *_LISTS):
-        if isinstance(found := table.get(key), list):
-            records += [(f"{key}.{n}".strip("."), one) for n, one in enumerate(cast(list[Json], found))]
+        if isinstance(listed := table.get(key), list):
+            records += [(f"{key}.{n}".strip("."), one) for n, one in enumerate(cast(list[Json], listed))]
     first: Json = records[0][1] if records else None
     keys = cast(Mapping[str, Json], first if isinstance(first, dict) else {})
     source = next((one for one in FORMATS if one.text in keys and one.marks in keys), None)
@@ -111,12 +112,12 @@ def foreign_records(data: Json) -> tuple[MemoryFormat, Sequence[tuple[str, Json]
 def of_records(
     path: Path, source: MemoryFormat, records: Sequence[tuple[str, Json]]
 ) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
-    """The records as lessons, and what of them has no place here."""
+    """The records as lessons, with notes about what was left out or changed."""
     now = time.time()
     lessons: dict[str, Lesson] = {}
     owners: Counter[str] = Counter()
-    for at, one in records:
-        record = JsonRecord(one, f"{path}: {at}")
+    for at, value in records:
+        record = JsonRecord(value, f"{path}: {at}")
         if not record.text(source.text).strip():
             continue
         owners.update(f"{key} {value}" for key in source.owners if (value := record.values.get(key)))
@@ -134,8 +135,8 @@ def of_records(
 
 def _lesson(source: MemoryFormat, record: JsonRecord, now: float) -> Lesson:
     text = record.text(source.text).strip()
-    theirs = str(record.values.get(source.id) or text)
-    id = imported_id(source.name, "", theirs)
+    record_id = str(record.values.get(source.id) or text)
+    id = imported_id(source.name, "", record_id)
     title = record.text(source.title).strip().replace("_", " ") if source.title else ""
     times = (_moment(record, key) for key in source.since)
     rest = {key: value for key, value in record.values.items() if key not in (source.text, source.id, "embedding")}
@@ -149,7 +150,7 @@ def _lesson(source: MemoryFormat, record: JsonRecord, now: float) -> Lesson:
         created=next((at for at in times if at is not None), now),
         kind=record.text(source.kind) if source.kind else "",
         tags=_tags(record),
-        context={"imported": {"from": source.name, "id": theirs, **rest}},
+        context={"imported": {"from": source.name, "id": record_id, **rest}},
         state="retired" if any(record.values.get(key) for key in source.until) else "active",
         date=_moment(record, source.date),
         expires=_moment(record, source.expires),
@@ -164,7 +165,7 @@ def _tags(record: JsonRecord) -> tuple[str, ...]:
 
 
 def _moment(record: JsonRecord, key: str) -> float | None:
-    """A time that is written in words or as seconds."""
+    """A time under this key, written as text or as seconds since the epoch; None if there is none."""
     value = record.values.get(key)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
@@ -181,18 +182,18 @@ def _first_words(text: str) -> str:
 
 
 def of_notes(path: Path) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
-    """Notes that coding agents keep: a Markdown file, with the files that it links to, or a folder of such files.
+    """The lessons in the notes of a coding agent, with notes about what was left out.
 
-    A file with front matter is one lesson; of another file each section is one. A line that only links to another file
-    of the folder is none.
+    path: A Markdown file, which is read with the files that it links to, or a folder of such files. A file with front
+    matter is one lesson; in any other file each section is one. Lines that only link to other files are left out.
     """
     first = path / "MEMORY.md" if path.is_dir() else path
-    files = [first] if first.is_file() else []
     folder = first.parent
-    linked = (
-        [folder / unquote(link[1]) for link in map(_LINK.match, file_text(first).splitlines()) if link] if files else []
-    )
-    files += [*linked, *(sorted(folder.glob("*.md")) if path.is_dir() else ())]
+    files: list[Path] = []
+    if first.is_file():
+        links = map(_LINK.match, file_text(first).splitlines())
+        files = [first, *(folder / unquote(link[1]) for link in links if link)]
+    files += sorted(folder.glob("*.md")) if path.is_dir() else []
     inside = folder.resolve()
     lessons: dict[str, Lesson] = {}
     notes: list[str] = []
@@ -249,7 +250,8 @@ def _sections(file: Path, text: str) -> Iterator[tuple[str, str, Mapping[str, st
         if not fenced and (opened := _HEADING.match(line)):
             yield from section()
             lines.clear()
-            headings = [one for one in headings if one[0] < len(opened[1])] + [(len(opened[1]), opened[2])]
+            level = len(opened[1])
+            headings = [(outer, name) for outer, name in headings if outer < level] + [(level, opened[2])]
         else:
             lines.append(line)
     yield from section()

@@ -1,4 +1,4 @@
-"""Files of memories and the records in them, read with an error that says where."""
+"""Read files of memories and the records in them. Errors say where the fault is."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mulligan.core.records import Json
 from mulligan.text.files import read_text
 
 LARGEST = 500_000_000
-"""Bytes of a file: it is read whole."""
+"""Maximum bytes of a file, because it is read whole."""
 
 
 def file_text(path: Path) -> str:
-    """All of a file. Raises `InvalidInput` for one that cannot be read, or has nothing in it."""
+    """The whole text of a file. Raises `InvalidInput` if it cannot be read or is empty."""
     try:
         if path.is_dir():
             raise InvalidInput(f"{path} is a folder: name a file in it.")
@@ -31,12 +31,12 @@ def file_text(path: Path) -> str:
 
 
 def imported_id(format: str, agent_id: str, theirs: str) -> str:
-    """The id that a foreign record gets here: the same at each import, and another for another agent."""
+    """The id of the lesson made from a foreign record: the same at each import, and different for each agent."""
     return hashlib.sha256("\0".join((format, agent_id, theirs)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class JsonRecord:
-    """One JSON object whose values are taken by their kinds. Raises `InvalidInput` that says where."""
+    """A JSON object whose values are checked as they are read. Methods raise `InvalidInput`, which says where."""
 
     def __init__(self, value: Json, at: str) -> None:
         self.at = at
@@ -73,7 +73,8 @@ class JsonRecord:
         return tuple(cast(list[str], items))
 
     def time(self, key: str) -> float | None:
-        """Seconds since the epoch; a time without a zone is taken as UTC, which is what they write it in."""
+        """Seconds since the epoch; None if there is no time. A time without a zone is in UTC, as the programs write
+        it."""
         text = self.get(key, str, "a time such as 2025-10-31T12:00:00+00:00")
         if not text:
             return None

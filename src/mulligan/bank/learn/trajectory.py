@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, cast
 
-from mulligan.bank.learn.transcripts._messages import recognised
+from mulligan.bank.learn.transcripts._messages import format_of
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lesson_history import Account
@@ -247,7 +247,7 @@ def are_steps(trajectory: Json) -> bool:
     items = cast(list[Json], trajectory) if isinstance(trajectory, list) else []
     if items and all(isinstance(item, dict) and _is_plain(cast("dict[str, Json]", item)) for item in items):
         return True
-    return not recognised(json_text(trajectory))
+    return not format_of(json_text(trajectory))
 
 
 def _is_plain(item: Mapping[str, Json]) -> bool:

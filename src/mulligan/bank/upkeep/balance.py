@@ -1,13 +1,14 @@
-"""What a memory costs and what it saves: the tokens of learning and recalls, against the tries of tasks.
+"""Balance what a memory costs against what it saves: the tokens of learning and recalls, against the tries of tasks.
 
-Tasks that were shown something are compared with those that were shown nothing. Nobody drew which is which, so the
-difference is no proof; `withhold` makes draws (docs/worth.md).
+Tasks that were shown something are compared with tasks that were not. This was not decided at random, so the difference
+is not a proof; `withhold` decides at random (docs/worth.md).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import fmean, variance
@@ -22,16 +23,16 @@ from mulligan.core.worth import Z
 from mulligan.text.plain import count, one_line
 
 DAYS = 30
-LEAST = 5
-"""Tasks on each side without which nothing is compared."""
-ENDS = 3
-"""Lessons that are shown from each end."""
+MIN_TASKS = 5
+"""Minimum number of tasks on each side of the comparison."""
+END_LESSONS = 3
+"""How many of the best lessons, and of the worst, are shown."""
 HEADINGS = ("lesson, best first", "tasks", "worth", "title")
 
 
 @dataclass(frozen=True)
 class Saving:
-    """How much all tasks that were shown something saved, with its 95 % interval; below 0, they lost it."""
+    """How much all tasks that were shown something saved, with its 95 % interval. Negative: they lost that much."""
 
     value: float
     low: float
@@ -47,16 +48,17 @@ class Balance:
 
     Attributes:
         days: how far back it looks.
-        tasks, recalls: how many tasks were learned from, and to how many of them something was shown.
-        task_tokens: of the tasks, what was recalled included.
-        learning_tokens: of the model that learned.
-        replay_tokens: of runs that were repeated to try lessons.
-        recalled_tokens: of what recalls showed, each counted once, estimated.
-        first: tasks more that passed on the first try. None: too few tasks on one side.
-        failures: failed tasks fewer.
-        tokens: of tasks.
-        lessons: what is counted of each lesson that has outcomes: the best first.
-        titles: of the lessons at both ends, by their ids.
+        tasks: how many tasks were learned from.
+        recalls: how many of them were shown something.
+        task_tokens: tokens of the tasks, including what was recalled.
+        learning_tokens: tokens of the model that learned.
+        recalled_tokens: tokens of what recalls showed, each counted once, estimated.
+        first: how many more tasks passed on the first try. None if there are too few tasks on one side, as below.
+        failures: how many fewer tasks failed.
+        tokens: how many tokens of tasks were saved.
+        lessons: the worth of each lesson with outcomes, the best first.
+        replay_tokens: tokens of runs that were repeated to try lessons.
+        titles: the titles of the best and the worst lessons by their ids.
     """
 
     days: float
@@ -74,13 +76,13 @@ class Balance:
 
     @property
     def net(self) -> Saving | None:
-        """The tokens saved, less those of learning and replays."""
+        """The tokens saved minus those of learning and replays."""
         saved, cost = self.tokens, self.learning_tokens + self.replay_tokens
         return saved and Saving(saved.value - cost, saved.low - cost, saved.high - cost)
 
     @property
     def rows(self) -> Sequence[tuple[str, str, str]]:
-        """The figures as people read them: what, how many or how much, and the tokens."""
+        """The figures for people: name, number, and tokens."""
         savings = {
             "more passed on the first try": self.first,
             "fewer failed": self.failures,
@@ -97,11 +99,11 @@ class Balance:
 
     @property
     def verdict(self) -> str:
-        """In a sentence: whether the memory pays, and the setting that changes it."""
+        """A sentence that says whether the memory pays, and if not, which setting to change."""
         if self.net is None:
             return (
-                f"Too few tasks to compare: this needs {count(LEAST, 'task')} with and {LEAST} without a recall, from "
-                "agents whose tokens are counted."
+                f"Too few tasks to compare: this needs {count(MIN_TASKS, 'task')} with and {MIN_TASKS} without a "
+                "recall, from agents whose tokens are counted."
             )
         if self.net.high < 0:
             costs = {
@@ -117,13 +119,13 @@ class Balance:
 
     @property
     def ends(self) -> Sequence[Worth]:
-        """The best and the worst lessons; all of them, where they are few."""
-        several = self.lessons
-        return several if len(several) <= 2 * ENDS else (*several[:ENDS], *several[-ENDS:])
+        """The best and the worst lessons; all lessons if there are few."""
+        lessons = self.lessons
+        return lessons if len(lessons) <= 2 * END_LESSONS else (*lessons[:END_LESSONS], *lessons[-END_LESSONS:])
 
     @property
     def lesson_rows(self) -> Sequence[tuple[str, str, str, str]]:
-        """The best and the worst lessons as people read them: id, tasks, worth and title (`HEADINGS`)."""
+        """The best and the worst lessons for people, with the columns `HEADINGS`."""
         return [
             (
                 one.id,
@@ -136,66 +138,61 @@ class Balance:
 
 
 async def balance(ports: Ports, days: float = DAYS) -> Balance:
-    """The balance of this bank's agent over so many days."""
+    """The balance of this bank's agent over the last days."""
     works = await ports.memory.queue.accepted_since(ports.agent_id, time.time() - days * 24 * 3600)
     costs = [cost_of(work) for work in works]
     replays = sum(cost.learning for work, cost in zip(works, costs, strict=True) if work.kind == REPLAY)
-    shown, other, recalls, recalled = list[Cost](), list[Cost](), 0, 0
-    for cost in costs:
-        tokens, any_lesson = await _recall_of(ports, cost.recall)
-        recalls, recalled = recalls + any_lesson, recalled + tokens
+    tokens = [await _recalled_tokens(ports, cost.recall) for cost in costs]
+    shown, other = list[Cost](), list[Cost]()
+    for cost, recalled in zip(costs, tokens, strict=True):
         if cost.task and cost.tries and cost.passed is not None:
-            (shown if any_lesson else other).append(cost)
-    enough = min(len(shown), len(other)) >= LEAST
-    firsts, passes = (
-        [[cost.passed is True and (cost.tries or 0) <= most for cost in some] for some in (shown, other)]
-        for most in (1, 1 << 30)
-    )
+            (shown if recalled else other).append(cost)
+    enough = min(len(shown), len(other)) >= MIN_TASKS
     worth = [one for one in await ports.memory.lessons.worth(ports.agent_id) if one.id and one.tally.known]
-    found = Balance(
+    result = Balance(
         days,
-        sum(cost.task > 0 or not cost.counted for cost in costs),
-        recalls,
-        sum(cost.task for cost in costs),
-        sum(cost.learning for cost in costs) - replays,
-        recalled,
-        _more(*firsts) if enough else None,
-        _more(*passes) if enough else None,
-        _fewer_tokens(shown, other) if enough else None,
-        sorted(worth, key=_effect, reverse=True),
-        replays,
+        tasks=sum(cost.task > 0 or not cost.counted for cost in costs),
+        recalls=sum(map(bool, tokens)),
+        task_tokens=sum(cost.task for cost in costs),
+        learning_tokens=sum(cost.learning for cost in costs) - replays,
+        recalled_tokens=sum(tokens),
+        first=_more(shown, other, lambda cost: cost.passed is True and cost.tries == 1) if enough else None,
+        failures=_more(shown, other, lambda cost: cost.passed is True) if enough else None,
+        tokens=_fewer_tokens(shown, other) if enough else None,
+        lessons=sorted(worth, key=_effect, reverse=True),
+        replay_tokens=replays,
     )
-    ends = await ports.memory.lessons.there(ports.agent_id, [one.id for one in found.ends])
-    return replace(found, titles={lesson.id: lesson.title for lesson in ends})
+    ends = await ports.memory.lessons.there(ports.agent_id, [one.id for one in result.ends])
+    return replace(result, titles={lesson.id: lesson.title for lesson in ends})
 
 
-async def _recall_of(ports: Ports, id: str) -> tuple[int, bool]:
-    """The tokens that a recall showed, and whether it showed anything."""
-    if not id:
-        return 0, False
-    try:
-        receipt = await ports.memory.lessons.receipt(ports.agent_id, id)
-    except NotFound:
-        return 0, False
-    return receipt.tokens, bool(receipt.tokens)
+async def _recalled_tokens(ports: Ports, id: str) -> int:
+    """The tokens that a recall showed; 0 if there is no such recall."""
+    with suppress(NotFound):
+        return (await ports.memory.lessons.receipt(ports.agent_id, id)).tokens if id else 0
+    return 0
 
 
-def _effect(one: Worth) -> float:
-    """What is measured of a lesson; where nothing is, how often tasks passed with it, against a half."""
-    return one.tally.uplift.mean if one.tally.uplift else one.tally.solved / one.tally.known - 0.5
+def _effect(worth: Worth) -> float:
+    """The measured effect of a lesson; if there is none, how far its pass rate is above one half."""
+    tally = worth.tally
+    return tally.uplift.mean if tally.uplift else tally.solved / tally.known - 0.5
 
 
-def _more(ours: Sequence[bool], theirs: Sequence[bool]) -> Saving:
-    """How many of the tasks that were shown something did what otherwise they would not have done."""
-    shares = [(fmean(some), *interval(sum(some), len(some) - sum(some))) for some in (ours, theirs)]
-    low, high = difference_interval(*shares)
-    n = len(ours)
-    return Saving(n * (shares[0][0] - shares[1][0]), n * low, n * high)
+def _more(shown: Sequence[Cost], other: Sequence[Cost], succeeded: Callable[[Cost], bool]) -> Saving:
+    """How many more of the tasks that were shown something succeeded than would have without it."""
+    rates: list[tuple[float, float, float]] = []
+    for costs in (shown, other):
+        successes = sum(map(succeeded, costs))
+        rates.append((successes / len(costs), *interval(successes, len(costs) - successes)))
+    low, high = difference_interval(*rates)
+    n = len(shown)
+    return Saving(n * (rates[0][0] - rates[1][0]), n * low, n * high)
 
 
 def _fewer_tokens(shown: Sequence[Cost], other: Sequence[Cost]) -> Saving:
-    ours, theirs = [cost.task for cost in shown], [cost.task for cost in other]
-    mean = fmean(theirs) - fmean(ours)
-    half = Z * sqrt(variance(ours) / len(ours) + variance(theirs) / len(theirs))
+    shown_tokens, other_tokens = [cost.task for cost in shown], [cost.task for cost in other]
+    mean = fmean(other_tokens) - fmean(shown_tokens)
+    half = Z * sqrt(variance(shown_tokens) / len(shown) + variance(other_tokens) / len(other))
     n = len(shown)
     return Saving(n * mean, n * (mean - half), n * (mean + half))

@@ -26,20 +26,18 @@ from mulligan.core.work_queue import Claim, Queued
 from mulligan.text.secrets import mask
 
 BATCH = 64
+"""Lessons that are embedded at once."""
 RELATED = 50
-"""Lessons that are compared with each one, to find groups of related lessons."""
+"""How many neighbours of each lesson are compared, to find groups of related lessons."""
 NEAREST = 10
-"""Lessons that are considered for a merge with a new one."""
-
-
+"""How many neighbours of a new lesson are considered for a merge with it."""
 RETRY = 30.0
-"""Seconds until the second attempt; doubled for each further one."""
-
-SHORTEST, LONGEST = 0.05, 20.0
-"""Seconds between two looks at work that is not due yet."""
+"""Seconds until a job is tried again; doubled after each further failure."""
+MIN_PAUSE, MAX_PAUSE = 0.05, 20.0
+"""Seconds between two looks at jobs that are not due yet."""
 
 OnEmbedded = Callable[[int, int], None]
-"""Called while vectors are made: how many lessons have theirs, and how many had none at the beginning."""
+"""Called while vectors are computed: how many lessons are done, and how many had no vector at the beginning."""
 EVERYTHING = 1 << 30
 """A limit that no bank reaches."""
 
@@ -48,23 +46,25 @@ log = logging.getLogger("mulligan")
 
 
 class Upkeep:
+    """Looks after the stored lessons of an agent. Jobs of the queue call `embed`, `link` and `merge`."""
+
     def __init__(self, ports: Ports, indexes: Indexes, writer: LessonWriter) -> None:
         self._ports, self._indexes, self._writer = ports, indexes, writer
         self._lessons, self._queue = ports.memory.lessons, ports.memory.queue
         self.on_embedded: OnEmbedded | None = None
 
     async def embed(self, work: Queued, claim: Claim) -> None:
-        """Makes the vectors of all lessons of the agent that have none of this embedder."""
+        """Computes the vectors of all lessons of the agent that have none of the current embedder."""
         done, total, vectors = 0, 0, self._ports.vectors
         if self.on_embedded and vectors.id:
             total = len(await self._lessons.unembedded(work.agent_id, vectors.id, EVERYTHING))
             self.on_embedded(0, total)
         while vectors.id and (lessons := await self._lessons.unembedded(work.agent_id, vectors.id, BATCH)):
-            made = await vectors.parts(lessons)
-            if made is None:
+            parts_of = await vectors.parts(lessons)
+            if parts_of is None:
                 await self._queue.fail(claim, vectors.why_not, retry_in=None)
                 return
-            by_id = {lesson.id: parts for lesson, parts in zip(lessons, made, strict=True)}
+            by_id = {lesson.id: parts for lesson, parts in zip(lessons, parts_of, strict=True)}
             await self._lessons.set_vectors(work.agent_id, vectors.id, by_id, before=lessons)
             done += len(lessons)
             if self.on_embedded:
@@ -77,7 +77,7 @@ class Upkeep:
         links: list[Link] = []
         groups: list[list[str]] = []
         for lesson in await self._writer.present(work.agent_id, work.payload["lessons"]):
-            near, group = await self._alike(index, lesson, work.agent_id)
+            near, group = await self._neighbours(index, lesson, work.agent_id)
             links += near
             groups += [group] if group else []
         await self._lessons.link(work.agent_id, links, claim=claim, result={"links": len(links)})
@@ -85,39 +85,40 @@ class Upkeep:
             key = "merge:" + ",".join(sorted(group))
             await self._queue.enqueue("merge", work.agent_id, {"lessons": group}, key=key)
 
-    async def _alike(self, index: Index, lesson: Lesson, agent_id: str) -> tuple[list[Link], list[str]]:
-        """The links to its near-duplicates, and the ids of the lessons to merge with it, its own included.
+    async def _neighbours(self, index: Index, lesson: Lesson, agent_id: str) -> tuple[list[Link], list[str]]:
+        """The links of a lesson to its near-duplicates, and the ids of the lessons to merge, including its own.
 
-        Facts are never merged: a rule that is made of facts loses the values that they are kept for. Query pairs stand
-        apart.
+        Facts are never merged, because a rule made of facts loses the values that they are for. Query pairs are neither
+        linked nor merged.
         """
         embedder = self._ports.vectors.id
-        found = None if lesson.nature == "query_pair" else index.nearest(lesson.id, NEAREST)
-        if found is None or embedder is None:
+        nearest = None if lesson.nature == "query_pair" else index.nearest(lesson.id, NEAREST)
+        if nearest is None or embedder is None:
             return [], []
-        candidates, similarities = found
+        candidates, similarities = nearest
         scores = {id: float(score) for id, score in zip(candidates.ids, similarities, strict=True) if id != lesson.id}
         near = [candidates.ids[row] for row in self._ports.deduplication.near(lesson, candidates, similarities)]
         links = [Link(lesson.id, id, scores[id], embedder) for id in near if id != lesson.id]
         if not self._ports.settings.auto_merge or lesson.nature != "strategy":
             return links, []
         others = sorted(scores, key=lambda id: -scores[id])[:NEAREST]
-        alike = [one for one in await self._writer.present(agent_id, others) if one.nature == "strategy"]
-        group = self._ports.merging.group(lesson, [(other, scores[other.id]) for other in alike])
+        strategies = [one for one in await self._writer.present(agent_id, others) if one.nature == "strategy"]
+        group = self._ports.merging.group(lesson, [(other, scores[other.id]) for other in strategies])
         needs_model = bool(group) and self._ports.merging.ask(group) is not None
         return links, [] if needs_model and self._ports.model is None else [one.id for one in group]
 
     async def related(self, agent_id: str, similarity: float, least: int) -> list[tuple[Lesson, ...]]:
-        """Groups of active strategies that one rule may stand behind, the largest first; a lesson is in one at most.
+        """Groups of active strategies that may follow from one rule, the largest first. No lesson is in two groups.
 
-        All of a group are at least this similar to each other, of one outcome and one kind of task. Nothing changes.
+        Any two lessons of a group are at least this similar, and have the same outcome and kind of task.
         """
         index = await self._indexes.of(agent_id)
         lessons = await self._lessons.list(agent_id, Selection(nature="strategy", limit=None))
         near: dict[str, dict[str, float]] = {}
         for lesson in lessons:
-            if found := index.nearest(lesson.id, RELATED):
-                scores = zip(found[0].ids, found[1], strict=True)
+            if nearest := index.nearest(lesson.id, RELATED):
+                ranking, cosines = nearest
+                scores = zip(ranking.ids, cosines, strict=True)
                 near[lesson.id] = {id: float(score) for id, score in scores if score >= similarity}
         by_id = {lesson.id: lesson for lesson in lessons}
         groups: list[tuple[Lesson, ...]] = []
@@ -138,7 +139,7 @@ class Upkeep:
         return sorted(groups, key=len, reverse=True)
 
     async def merge(self, work: Queued, claim: Claim) -> Learned:
-        """Merges the lessons of this work, unless one of them is not active any more."""
+        """Merges the lessons of this work, unless one of them is no longer active."""
         lessons = await self._writer.present(work.agent_id, work.payload["lessons"])
         if len(lessons) < len(work.payload["lessons"]):
             why = "one of these lessons is no longer active"
@@ -155,7 +156,7 @@ class Upkeep:
         usage = answer.usage
         try:
             self._ports.merging.take(lessons, answer.content)
-        except BadAnswer as error:  # is asked for once more
+        except BadAnswer as error:  # ask once more
             again = Message("user", f"Your last answer cannot be used: {error} Answer again, as asked.")
             answer = await asked(model, replace(question, messages=(*question.messages, again)), sampling, "merging")
             usage += answer.usage
@@ -171,22 +172,25 @@ class Upkeep:
         by: str = "",
         usage: Mapping[str, Json] | None = None,
     ) -> Learned:
-        """Keeps the lesson that this answer makes of these. Raises `BadAnswer` for an answer that makes none."""
+        """Stores the merged lesson in this answer. Raises `BadAnswer` if the answer cannot be used."""
         draft = self._ports.merging.take(lessons, answer)
         origin = Origin("merged", parents=tuple(lesson.id for lesson in lessons), by=by)
         lesson = replace(self._writer.new_lesson(draft, agent_id), origin=origin, **_common(lessons))
         (entry,) = await self._writer.entries([lesson])
-        held = [lesson.id] if entry.lesson.state == "quarantined" else []
-        result = {"lessons": [lesson.id], "quarantined": held, "usage": dict(usage or {})}
+        quarantined = [lesson.id] if entry.lesson.state == "quarantined" else []
+        result = {"lessons": [lesson.id], "quarantined": quarantined, "usage": dict(usage or {})}
         facts, content = {"bank": agent_id, "lesson": lesson.id, "lessons": 1}, {"records": [lesson]}
         with operation("keep", facts=facts, content=content):
             await self._lessons.merge(agent_id, entry, origin.parents, claim=claim, result=result, before=lessons)
-        return Learned((lesson.id,), quarantined=tuple(held), work=claim.id)
+        return Learned((lesson.id,), quarantined=tuple(quarantined), work=claim.id)
 
 
 def _common(lessons: Sequence[Lesson]) -> dict[str, Any]:
-    """The fields that a merged lesson takes from all of these: facts of one project give a fact of that project, those
-    of one layer a lesson of that layer. It expires with the last of them."""
+    """The fields that a merged lesson shares with all of these lessons.
+
+    Facts of one project give a fact of that project, and lessons of one layer a lesson of that layer. The merged lesson
+    expires with the last of them.
+    """
     projects, layers = {lesson.project for lesson in lessons}, {lesson.layer for lesson in lessons}
     ends = [lesson.expires for lesson in lessons if lesson.expires is not None]
     common: dict[str, Any] = {
@@ -200,7 +204,7 @@ def _common(lessons: Sequence[Lesson]) -> dict[str, Any]:
 
 
 class Worker:
-    """Does queued work, whichever process accepted it. jobs: what does each kind of work."""
+    """Does the jobs of the queue, whichever process accepted them. jobs: the function for each kind of job."""
 
     def __init__(self, ports: Ports, jobs: Mapping[str, Callable[[Queued, Claim], Awaitable[object]]]) -> None:
         self._ports, self._jobs = ports, jobs
@@ -212,7 +216,7 @@ class Worker:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of work that can be done here: some need a model, some an embedder, one needs recorded runs."""
+        """The kinds of jobs that can be done here. Some need a model, some an embedder, one needs recorded runs."""
         unavailable = (
             *((REPLAY,) if self._ports.replays is None else ()),
             *(("extract", "batch") if self._ports.model is None else ()),
@@ -221,13 +225,13 @@ class Worker:
         return tuple(kind for kind in self._jobs if kind not in unavailable)
 
     async def work(self, seconds: float | None = None) -> int:
-        """Works until nothing is due, or the time is up; how many pieces were done.
+        """Works until no job is due or the time is up, and returns how many jobs were done.
 
-        A piece that was begun is ended, and one that is done in the background is waited for.
+        A job that has begun is finished, and jobs that are done in the background are waited for.
         """
         until = None if seconds is None else time.monotonic() + seconds
         done = await self._work(until)
-        while await self._waited(until):
+        while await self._background_finished(until):
             done += await self._work(until)
         return done
 
@@ -241,10 +245,10 @@ class Worker:
             done += 1
         return done
 
-    async def _waited(self, until: float | None) -> bool:
-        """Whether something was done in the background, which has ended now."""
-        at = self._background and self._background.get_loop()
-        if self._idle.is_set() or at is not asyncio.get_running_loop():
+    async def _background_finished(self, until: float | None) -> bool:
+        """Waits for jobs that are done in the background. Returns False if there are none, or the time was up."""
+        loop = self._background and self._background.get_loop()
+        if self._idle.is_set() or loop is not asyncio.get_running_loop():
             return False
         with suppress(TimeoutError):
             async with asyncio.timeout(None if until is None else until - time.monotonic()):
@@ -252,7 +256,7 @@ class Worker:
         return self._idle.is_set()
 
     def wake(self, *, once: bool = False) -> None:
-        """Starts to work in the background, if that does not happen yet. once: only if it never did."""
+        """Starts to work in the background, unless it does already. once: only if it never has."""
         if once and self._background is not None:
             return
         if self._background is None or self._background.get_loop() is asyncio.get_running_loop():
@@ -265,13 +269,13 @@ class Worker:
             self._background = asyncio.create_task(self._attend())
 
     async def leave(self, seconds: float) -> None:
-        """Does what is due, for this long at most, and stops."""
+        """Does the jobs that are due, for at most this long, and stops."""
         if self._background is None:
             return
-        at = self._background.get_loop()
-        if at is not asyncio.get_running_loop():  # the bank is used from several event loops
-            if at.is_running():
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.leave(seconds), at))
+        loop = self._background.get_loop()
+        if loop is not asyncio.get_running_loop():  # the bank is used from several event loops
+            if loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.leave(seconds), loop))
             return
         self._leaving = True
         self._bell.set()
@@ -280,9 +284,10 @@ class Worker:
         await asyncio.gather(self._background, return_exceptions=True)
 
     async def _attend(self) -> None:
-        """Works until nothing is left: tries failed work again when it is due, and takes over what dead processes left.
+        """Works until no job is left: tries failed jobs again when they are due, and takes over those of dead
+        processes.
 
-        A `wake` during the last look is noticed. A store that fails is asked again later.
+        A `wake` during the last look is noticed. If the store fails, it is asked again later.
         """
         while True:
             self._bell.clear()
@@ -292,24 +297,24 @@ class Worker:
                 due = await self._queue.due(self.kinds)
             except StoreError as error:
                 log.warning("pending jobs are paused: %s", error)
-                due = time.time() + LONGEST
+                due = time.time() + MAX_PAUSE
             finally:
                 self._idle.set()
             if self._leaving or (due is None and not self._bell.is_set()):
                 return
             with suppress(TimeoutError):  # not wait_for: in Python 3.11 it loses a cancellation as the bell rings
-                async with asyncio.timeout(min(max((due or 0.0) - time.time(), SHORTEST), LONGEST)):
+                async with asyncio.timeout(min(max((due or 0.0) - time.time(), MIN_PAUSE), MAX_PAUSE)):
                     await self._bell.wait()
 
     async def _do(self, work: Queued, claim: Claim) -> None:
-        """Does a piece of work. Where it fails, it is tried again later, or has failed for good."""
+        """Does a job. If it fails, it is tried again later, or has failed for good after the last attempt."""
         try:
             with operation("upkeep", work.kind, {"agent": work.agent_id}), acting_as("upkeep"):
                 await self._ports.held(claim, lambda: self._jobs[work.kind](work, claim))
         except LeaseLost:
             log.warning("job %s was taken over by another process", work.id)
         except asyncio.CancelledError:
-            with suppress(StoreError):  # it was settled already; nothing may take the place of the cancellation
+            with suppress(StoreError):  # it was settled already; the cancellation counts
                 await self._queue.fail(claim, STOPPED, retry_in=0.0)
             raise
         except Exception as error:

@@ -1,4 +1,4 @@
-"""What spans say by their conventions: OpenTelemetry's for generative AI, of any age, and OpenInference's.
+"""Read spans by their conventions: those of OpenTelemetry for generative AI, of any age, and those of OpenInference.
 
 The newer attributes hold whole lists of messages (`gen_ai.input.messages`); older spans have an event for each message
 (`gen_ai.user.message`, `gen_ai.choice`), or attributes with numbers in their names (`gen_ai.prompt.0.role`,
@@ -25,8 +25,8 @@ from mulligan.text.json_lines import parsed
 from mulligan.text.plain import encodable
 
 Kind: TypeAlias = Literal["", "agent", "part", "llm", "tool", "evaluator", "other"]
-"""What a span is: "" for one that is none of agents; "part" for one of an agent without a name, as graphs have one for
-each step; "other" for a step that says nothing, such as a retrieval."""
+"""What a span is. "": it does not belong to agents. "part": an agent without a name, such as a step of a graph.
+"other": a step without messages, such as a retrieval."""
 
 _OPERATIONS: Mapping[str, Kind] = {
     "invoke_agent": "agent",
@@ -39,8 +39,8 @@ _OPENINFERENCE: Mapping[str, Kind] = {"AGENT": "agent", "LLM": "llm", "TOOL": "t
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 _SYSTEM = "gen_ai.system_instructions"
 _DETAILS = "gen_ai.client.inference.operation.details"
-"""The event that has the messages where the span has not."""
-_SPOKEN = {
+"""The event that holds the messages if the span does not."""
+_MESSAGE_ROLES = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
     "gen_ai.assistant.message": "assistant",
@@ -48,10 +48,13 @@ _SPOKEN = {
     "gen_ai.choice": "assistant",
 }
 _CHOICE = "gen_ai.choice"
-_PAIRS = (("gen_ai.content.prompt", "gen_ai.prompt"), ("gen_ai.content.completion", "gen_ai.completion"))
+_PROMPT = ("gen_ai.content.prompt", "gen_ai.prompt")
+_COMPLETION = ("gen_ai.content.completion", "gen_ai.completion")
+"""The oldest form: the name of an event, and its attribute that holds the messages."""
 EVALUATION = "gen_ai.evaluation.result"
 TRIAL = "mulligan.trial"
-"""The number of a try, on our own spans. Of several tries of a run, the last one's verdict counts."""
+"""The attribute of Mulligan's own spans that holds the number of a try. The verdict of a run is that of its last
+try."""
 _ANNOTATION = re.compile(
     r"(?:trace\.|session\.)?(annotation|evaluation)s\.(\d+)\.\1\.(name|score|label|explanation)|"
     r"()eval\.(.+)\.(score|label|explanation)"
@@ -60,23 +63,25 @@ _NUMBER = re.compile(r"\d{1,9}")
 
 
 def kind_of(span: Span) -> Kind:
-    has = span.attributes
+    """What a span is."""
+    attributes = span.attributes
     if kind := _OPENINFERENCE.get(span.text("openinference.span.kind").upper()):
         return "part" if kind == "agent" and not agent_of(span) else kind
     operation = span.text("gen_ai.operation.name")
     if operation in _OPERATIONS:
         return _OPERATIONS[operation]
-    if any(event.name in _SPOKEN or event.name in (_DETAILS, *dict(_PAIRS)) for event in span.events):
+    if any(event.name != EVALUATION and is_message(event) for event in span.events):
         return "llm"
-    if not operation and any(key in has for key in ("gen_ai.request.model", _OUTPUT, "gen_ai.completion.0.content")):
+    model_attributes = ("gen_ai.request.model", _OUTPUT, "gen_ai.completion.0.content")
+    if not operation and any(key in attributes for key in model_attributes):
         return "llm"
-    known = operation or "openinference.span.kind" in has or any(map(_ANNOTATION.fullmatch, has))
+    known = operation or "openinference.span.kind" in attributes or any(map(_ANNOTATION.fullmatch, attributes))
     return "other" if known or any(event.name == EVALUATION for event in span.events) else ""
 
 
 def is_message(event: SpanEvent) -> bool:
-    """Whether an event has to do with what agents say, or how it was judged."""
-    return event.name in (*_SPOKEN, _DETAILS, EVALUATION, *dict(_PAIRS))
+    """Whether an event holds messages of agents, or an evaluation."""
+    return event.name in (*_MESSAGE_ROLES, _DETAILS, EVALUATION, _PROMPT[0], _COMPLETION[0])
 
 
 def agent_of(span: Span) -> str:
@@ -94,10 +99,10 @@ def response_of(span: Span) -> str:
 # --- messages --------------------------------------------------------------------------------------------------------
 
 
-def said_by(span: Span, events: Sequence[SpanEvent] = ()) -> tuple[list[Turn], list[Turn]]:
-    """What a model, or an agent, was given and what it said, in a span and its events in logs.
+def messages_of(span: Span, events: Sequence[SpanEvent] = ()) -> tuple[list[Turn], list[Turn]]:
+    """The messages that a model or an agent was given, and those that it said.
 
-    Raises `InvalidInput` that names the span and the message.
+    events: the events of the span that are in logs. Raises `InvalidInput`, which names the span and the message.
     """
     details = [event for event in (*span.events, *events) if event.name == _DETAILS]
     tables = [(span.attributes, span.at), *((event.attributes, event.at) for event in details)]
@@ -108,37 +113,37 @@ def said_by(span: Span, events: Sequence[SpanEvent] = ()) -> tuple[list[Turn], l
         given = _flat(span, "llm.input_messages") or _flat(span, "gen_ai.prompt")
         said = _flat(span, "llm.output_messages") or _flat(span, "gen_ai.completion")
     if not given and not said:
-        given, said = _spoken(sorted((*span.events, *events), key=lambda event: event.time))
+        given, said = _event_messages(sorted((*span.events, *events), key=lambda event: event.time))
     called: dict[str, str] = {}
-    parts = [entry for entry in system if "parts" not in entry.value]  # a list of parts without a message
+    parts = [entry for entry in system if "parts" not in entry.value]  # parts that belong to no message
     first = [Turn("system", "\n\n".join(filter(None, map(genai.part_text, parts))))] if parts else []
     first += [turn for entry in system if "parts" in entry.value for turn in genai.turns_of(entry, called)]
     return [*first, *_turns(given, called)], _turns(said, called)
 
 
-def whole(span: Span) -> tuple[list[Turn], list[Turn]]:
-    """What a span was given and gave back, where only its input and output as a whole are known."""
-    if kept := _messages(span.attributes, "pydantic_ai.all_messages", span.at):
-        return _turns(kept, {}), [Turn("assistant", final)] if (final := span.text("final_result")) else []
+def input_and_output(span: Span) -> tuple[list[Turn], list[Turn]]:
+    """The input and the output of a span as turns, for a span that holds no single messages."""
+    if messages := _messages(span.attributes, "pydantic_ai.all_messages", span.at):
+        return _turns(messages, {}), [Turn("assistant", final)] if (final := span.text("final_result")) else []
     given, said = span.text("input.value"), span.text("output.value")
     return [Turn("user", given)] if given else [], [Turn("assistant", said)] if said else []
 
 
-def used(span: Span) -> tuple[Turn, Turn | None]:
-    """The call of a tool, and what came back; None where nothing says it."""
+def call_of(span: Span) -> tuple[Turn, Turn | None]:
+    """The call of a tool, and its result; None if the span does not hold the result."""
     name = span.text("gen_ai.tool.name", "tool.name") or span.name
     id = span.text("gen_ai.tool.call.id", "tool_call.id", "tool.id")
     given = _first(span, "gen_ai.tool.call.arguments", "tool_arguments", "input.value", "tool.parameters")
-    got = _first(span, "gen_ai.tool.call.result", "tool_response", "output.value")
+    result = _first(span, "gen_ai.tool.call.result", "tool_response", "output.value")
     failed = span.status == "error"
-    if got is None and failed:
-        got = error_of(span)
+    if result is None and failed:
+        result = error_of(span)
     call = Turn("assistant", arguments("" if given is None else given), name, id)
-    return call, None if got is None else Turn("tool", arguments(got), name, id, failed or None)
+    return call, None if result is None else Turn("tool", arguments(result), name, id, failed or None)
 
 
 def error_of(span: Span) -> str:
-    """What a span that failed says of it."""
+    """The error message of a span that failed."""
     for event in reversed(span.events):
         if event.name == "exception":
             kind, said = event.attributes.get("exception.type"), event.attributes.get("exception.message")
@@ -151,15 +156,15 @@ def _first(span: Span, *keys: str) -> Json:
 
 
 def _turns(entries: Iterable[JsonEntry], called: dict[str, str]) -> list[Turn]:
-    found: list[Turn] = []
+    turns: list[Turn] = []
     for entry in entries:
         reader = genai.turns_of if "parts" in entry.value else openai.turns_of
-        found += [turn for turn in reader(entry, called) if turn.text.strip() or turn.tool]
-    return found
+        turns += [turn for turn in reader(entry, called) if turn.text.strip() or turn.tool]
+    return turns
 
 
 def _messages(table: Mapping[str, Json], key: str, at: str) -> list[JsonEntry]:
-    """The messages under a key: a list, or the JSON text of one. A text that is no JSON is what one message says."""
+    """The messages under a key: a list, or its JSON text. Any other text is one message."""
     value: Any = table.get(key)
     if value is None or value == "":
         return []
@@ -168,16 +173,16 @@ def _messages(table: Mapping[str, Json], key: str, at: str) -> list[JsonEntry]:
         value = _json(value, f"{at}: {key}")
     if isinstance(value, str):
         value = [{"role": role, "content": value}]
-    listed = cast("list[Any]", value) if isinstance(value, list) else [value]
-    found: list[JsonEntry] = []
-    for n, one in enumerate(listed, 1):
+    messages = cast("list[Any]", value) if isinstance(value, list) else [value]
+    entries: list[JsonEntry] = []
+    for n, message in enumerate(messages, 1):
         where = f"{at}: {key}, message {n}"
-        if isinstance(one, str):
-            one = {"type": "text", "content": one} if key == _SYSTEM else {"role": role, "content": one}
-        if not isinstance(one, dict):
-            raise InvalidInput(f"{where}: an object is expected, not {type(one).__name__}.")
-        found.append(JsonEntry(where, _openai(cast("dict[str, Json]", one))))
-    return found
+        if isinstance(message, str):
+            message = {"type": "text", "content": message} if key == _SYSTEM else {"role": role, "content": message}
+        if not isinstance(message, dict):
+            raise InvalidInput(f"{where}: an object is expected, not {type(message).__name__}.")
+        entries.append(JsonEntry(where, _openai(cast("dict[str, Json]", message))))
+    return entries
 
 
 def _first_messages(tables: Iterable[tuple[Mapping[str, Json], str]], key: str) -> list[JsonEntry]:
@@ -185,12 +190,12 @@ def _first_messages(tables: Iterable[tuple[Mapping[str, Json], str]], key: str) 
 
 
 def _json(text: str, at: str) -> Json:
-    """The value of a JSON text that begins as an object or a list; else the text itself."""
+    """The value of a text that begins like a JSON object or list; else the text itself."""
     return parsed(at, text) if text.lstrip()[:1] in ("{", "[") else text
 
 
 def _openai(message: Mapping[str, Json]) -> Mapping[str, Json]:
-    """A message whose calls of tools may have their name and arguments outside of `function`."""
+    """A message in OpenAI's form: the name and arguments of each tool call are moved into `function`."""
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         return message
@@ -204,8 +209,8 @@ def _openai(message: Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def _flat(span: Span, prefix: str) -> list[JsonEntry]:
-    """The messages whose fields have numbers in the names of attributes."""
-    found: list[JsonEntry] = []
+    """The messages in attributes with numbers in their names, such as `gen_ai.prompt.0.role`."""
+    entries: list[JsonEntry] = []
     for n, one in _nested(span.attributes, prefix):
         if not isinstance(one, dict):
             raise InvalidInput(f"{span.at}: {prefix}.{n}: the fields of a message are expected.")
@@ -220,12 +225,12 @@ def _flat(span: Span, prefix: str) -> list[JsonEntry]:
             value["role"] = "assistant" if prefix.startswith(("llm.output", "gen_ai.completion")) else "user"
         if value.get("role") in ("model", "ai", "human"):
             value["role"] = "user" if value["role"] == "human" else "assistant"
-        found.append(JsonEntry(f"{span.at}: {prefix}.{n}", _openai(value)))
-    return found
+        entries.append(JsonEntry(f"{span.at}: {prefix}.{n}", _openai(value)))
+    return entries
 
 
 def _nested(attributes: Mapping[str, Json], prefix: str) -> list[tuple[int, Json]]:
-    """What stands under `prefix.0.a.b`, `prefix.1…`: by their numbers, as nested tables."""
+    """The values under `prefix.0.a.b`, `prefix.1…` as nested tables, in the order of the numbers."""
     top: dict[str, Any] = {}
     for key, value in attributes.items():
         if key.startswith(f"{prefix}."):
@@ -241,7 +246,7 @@ def _nested(attributes: Mapping[str, Json], prefix: str) -> list[tuple[int, Json
 
 
 def _listed(value: Json) -> list[Json]:
-    """The values of a table whose keys are numbers, in their order; those of a list."""
+    """The values of a list, or of a table whose keys are numbers, in order."""
     if isinstance(value, list):
         return cast("list[Json]", value)
     if not isinstance(value, dict):
@@ -250,22 +255,22 @@ def _listed(value: Json) -> list[Json]:
     return [table[key] for key in sorted(table, key=lambda key: int(key) if _NUMBER.fullmatch(key) else -1)]
 
 
-def _spoken(events: Iterable[SpanEvent]) -> tuple[list[JsonEntry], list[JsonEntry]]:
-    """The messages in events, one each, as OpenAI's API has them."""
+def _event_messages(events: Iterable[SpanEvent]) -> tuple[list[JsonEntry], list[JsonEntry]]:
+    """The messages in events, in the form of OpenAI's API: those that were given, and those that were said."""
     given: list[JsonEntry] = []
     said: list[JsonEntry] = []
     for event in events:
-        into = said if event.name in (_CHOICE, _PAIRS[1][0]) else given
-        for name, key in _PAIRS:
+        messages = said if event.name in (_CHOICE, _COMPLETION[0]) else given
+        for name, key in (_PROMPT, _COMPLETION):
             if event.name == name:
-                into += _messages(event.attributes, key, event.at)
-        if event.name in _SPOKEN:
-            into.append(JsonEntry(event.at, _message(event)))
+                messages += _messages(event.attributes, key, event.at)
+        if event.name in _MESSAGE_ROLES:
+            messages.append(JsonEntry(event.at, _message(event)))
     return given, said
 
 
 def _message(event: SpanEvent) -> Mapping[str, Json]:
-    """The message that an event is, from its body or its attributes."""
+    """The message in the body of an event, or in its attributes."""
     attributes: dict[str, Any] = {}
     for key, value in event.attributes.items():
         attributes[key] = _json(value, f"{event.at}: {key}") if isinstance(value, str) else value
@@ -288,11 +293,11 @@ def _message(event: SpanEvent) -> Mapping[str, Json]:
         message["content"] = [_text_block(one) for one in message["content"]]
     if event.name == "gen_ai.tool.message" and "parts" not in message:
         message["tool_call_id"] = message.pop("id", None)
-    return _openai({**message, "role": message.get("role") or _SPOKEN[event.name]})
+    return _openai({**message, "role": message.get("role") or _MESSAGE_ROLES[event.name]})
 
 
 def _text_block(block: Any) -> Any:
-    """A block of a content, whose text some write as `text` without a type, or as `content`."""
+    """A block of a message. Some programs write its text without a type, or under `content`."""
     if isinstance(block, str):
         return {"type": "text", "text": block}
     table = as_record(block)
@@ -306,7 +311,7 @@ def _text_block(block: Any) -> Any:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What somebody found of a span. score: None where there is none."""
+    """How a span was judged. score: None if it has none."""
 
     name: str
     score: float | None = None
@@ -315,7 +320,7 @@ class Evaluation:
 
 
 def evaluations_in(span: Span, events: Iterable[SpanEvent] = ()) -> Iterator[Evaluation]:
-    """Those in its attributes and its events."""
+    """The evaluations in the attributes and the events of a span."""
     rows: dict[tuple[str, str], dict[str, Json]] = {}
     for key, value in span.attributes.items():
         if parts := _ANNOTATION.fullmatch(key):
@@ -323,18 +328,20 @@ def evaluations_in(span: Span, events: Iterable[SpanEvent] = ()) -> Iterator[Eva
                 rows.setdefault((key[: parts.start(2)], parts[2]), {})[parts[3]] = value
             else:
                 rows.setdefault(("eval", parts[5]), {"name": parts[5]})[parts[6]] = value
-    found = (_evaluation(*(row.get(key) for key in ("name", "score", "label", "explanation"))) for row in rows.values())
-    yield from dict.fromkeys(found)  # a result that stands in both forms is one
+    keys = ("name", "score", "label", "explanation")
+    evaluations = (_evaluation(*(row.get(key) for key in keys)) for row in rows.values())
+    yield from dict.fromkeys(evaluations)  # the same result may be written in both forms
     for event in (*span.events, *events):
         yield from evaluations_of(event)
 
 
 def evaluations_of(event: SpanEvent) -> Iterator[Evaluation]:
+    """The evaluation that an event holds, if it is one."""
     if event.name == EVALUATION:
-        has = {**as_record(event.body), **event.attributes}
-        begin = "gen_ai.evaluation."
-        keys = (f"{begin}name", f"{begin}score.value", f"{begin}score.label", f"{begin}explanation")
-        yield _evaluation(*(has.get(key) for key in keys))
+        fields = {**as_record(event.body), **event.attributes}
+        prefix = "gen_ai.evaluation."
+        keys = (f"{prefix}name", f"{prefix}score.value", f"{prefix}score.label", f"{prefix}explanation")
+        yield _evaluation(*(fields.get(key) for key in keys))
 
 
 def _evaluation(name: Json, score: Json, label: Json, why: Json) -> Evaluation:
@@ -348,15 +355,20 @@ def _evaluation(name: Json, score: Json, label: Json, why: Json) -> Evaluation:
     return Evaluation(texts[0], number if math.isfinite(number) else None, texts[1], texts[2])
 
 
-PASSED = (
-    *("pass", "passed", "passing", "correct", "success", "successful", "succeeded", "true", "yes", "ok", "good"),
-    *("accept", "accepted", "acceptable", "resolved", "solved", "complete", "completed", "positive", "thumbs_up"),
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PASSED = _words(
+    "pass passed passing correct success successful succeeded true yes ok good accept accepted acceptable "
+    "resolved solved complete completed positive thumbs_up"
 )
-FAILED = (
-    *("fail", "failed", "failing", "incorrect", "failure", "unsuccessful", "false", "no", "bad", "wrong", "error"),
-    *("reject", "rejected", "unacceptable", "unresolved", "unsolved", "incomplete", "negative", "thumbs_down"),
+FAILED = _words(
+    "fail failed failing incorrect failure unsuccessful false no bad wrong error reject rejected unacceptable "
+    "unresolved unsolved incomplete negative thumbs_down"
 )
-_WISH = re.compile(r"\s*(?P<name>[^<>=]+?)\s*(?:(?P<sign><=|>=)\s*(?P<limit>[-+.\deE]+))?\s*")
+"""Labels of evaluations, in lower case with underscores."""
+_RULE = re.compile(r"\s*(?P<name>[^<>=]+?)\s*(?:(?P<sign><=|>=)\s*(?P<limit>[-+.\deE]+))?\s*")
 
 
 @dataclass(frozen=True)
@@ -369,31 +381,31 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """Raises `InvalidInput`."""
-        found = _WISH.fullmatch(text)
+        """The rule in a text. Raises `InvalidInput`."""
+        match = _RULE.fullmatch(text)
         try:
-            limit = float(found["limit"] or 1.0) if found else math.nan
+            limit = float(match["limit"] or 1.0) if match else math.nan
         except ValueError:
             limit = math.nan
-        if not found or not math.isfinite(limit):
+        if not match or not math.isfinite(limit):
             raise InvalidInput(
                 f"{text!r} does not name an evaluation. Write correctness, or correctness>=0.8, for example."
             )
-        return cls(found["name"], found["sign"] or "", limit)
+        return cls(match["name"], match["sign"] or "", limit)
 
-    def passes(self, one: Evaluation) -> bool | None:
-        """Whether the evaluation, which has this name, lets the task pass; None if it does not say."""
-        if not self.sign and (passed := labelled(one)) is not None:
+    def passes(self, evaluation: Evaluation) -> bool | None:
+        """Whether the task passes by this evaluation, whose name is that of the rule; None if it does not say."""
+        if not self.sign and (passed := passes_by_label(evaluation)) is not None:
             return passed
-        if one.score is None:
+        if evaluation.score is None:
             return None
-        return one.score <= self.limit if self.sign == "<=" else one.score >= self.limit
+        return evaluation.score <= self.limit if self.sign == "<=" else evaluation.score >= self.limit
 
 
-def labelled(one: Evaluation) -> bool | None:
-    """What the label of an evaluation says; None for a word that is not known.
+def passes_by_label(evaluation: Evaluation) -> bool | None:
+    """Whether the task passes by the label of an evaluation; None if the word is not known.
 
-    A score alone says nothing: of what, and whether more is better, only its judge knows.
+    A score alone does not tell: only its judge knows what it measures, and whether more is better.
     """
-    word = one.label.strip().lower().replace(" ", "_").replace("-", "_")
+    word = evaluation.label.strip().lower().replace(" ", "_").replace("-", "_")
     return True if word in PASSED else False if word in FAILED else None

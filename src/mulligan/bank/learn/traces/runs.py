@@ -1,9 +1,8 @@
-"""Put spans together to the runs of agents: who did what for one task, and how that was judged.
+"""Put spans together into the runs of agents: who did what for one task, and how that was judged.
 
-A run is what one agent did in one trace, without what it left to other agents. In a conversation that goes on in
-another trace, the run there begins behind what was said before; a trace in which no user says anything new belongs to
-the run before it. What is known of spans lies in a temporary database of SQLite, which the system removes with the
-process, so memory does not grow with the number of spans.
+A run is what one agent did in one trace, without what it left to other agents. If a conversation goes on in another
+trace, the run there begins after what was said before. A trace in which no user says anything new belongs to the run
+before it. Spans are held in a temporary SQLite database, so that memory does not grow with their number.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from mulligan.bank.learn.traces.conventions import (
     Kind,
     Rule,
     agent_of,
+    call_of,
     conversation_of,
     error_of,
     evaluations_in,
     evaluations_of,
+    input_and_output,
     is_message,
     kind_of,
-    labelled,
+    messages_of,
+    passes_by_label,
     response_of,
-    said_by,
-    used,
-    whole,
 )
 from mulligan.bank.learn.traces.dialects import in_conventions
-from mulligan.bank.learn.traces.history import History, common
+from mulligan.bank.learn.traces.history import History, common_length
 from mulligan.bank.learn.traces.otlp import Span, SpanEvent
 from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput
@@ -56,11 +55,12 @@ _SPEAKING = ("agent", "part", "llm", "tool")
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a task was done. success: None if nobody says.
+    """Whether a task was done.
 
     Attributes:
+        success: None if it is not known.
         why: what the judge said.
-        source: who says so: `evaluation NAME`, `status`; or what was found that decides nothing.
+        source: `evaluation NAME` or `status`. If success is not known, the evaluations that decide nothing.
     """
 
     success: bool | None = None
@@ -74,12 +74,12 @@ class Run:
 
     Attributes:
         agent, conversation: as the spans name them; "" if they do not.
-        turns: empty where the spans do not say what was said.
-        spans: of which it is put together: `TRACE/SPAN`.
-        end: when the last of them ended, in seconds.
-        at: where the first of them stands.
-        unfinished: a span that encloses these is not there yet.
-        error: why it cannot be read.
+        turns: empty if the spans do not hold messages.
+        spans: the spans of the run, as `TRACE/SPAN`.
+        end: when the last span ended, in seconds since the epoch.
+        at: where the first span is in its file.
+        unfinished: whether a span that encloses these is still missing.
+        error: why the run cannot be read; "" if it can.
     """
 
     agent: str
@@ -96,8 +96,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Counts:
-    """spans: all, each once. others: those that no agent has made. repeated: those that were there before. loose:
-    events in logs whose span is not there."""
+    """Counts of what was added.
+
+    Attributes:
+        spans: all spans, each counted once.
+        others: spans that do not belong to agents.
+        repeated: spans that had been added before.
+        loose: events in logs whose span is missing.
+    """
 
     spans: int
     others: int
@@ -106,7 +112,10 @@ class Counts:
 
 
 class Spans:
-    """Spans and events in any order, and the runs in them. To be closed, or used as a context manager."""
+    """Collects spans and events in any order, and finds the runs in them.
+
+    Close it after use, or use it as a context manager.
+    """
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
         self._rules = rules
@@ -127,11 +136,11 @@ class Spans:
         self.close()
 
     def add(self, one: Span | SpanEvent) -> None:
-        """Notes a span, the first time that it comes, or an event that a log has."""
+        """Adds a span, unless it was added before, or an event from a log."""
         if isinstance(one, SpanEvent):
             if is_message(one):
                 response = one.attributes.get("gen_ai.response.id")
-                row = (one.trace, one.span, encodable(response) if isinstance(response, str) else "", _text(one))
+                row = (one.trace, one.span, encodable(response) if isinstance(response, str) else "", _as_json(one))
                 self._db.execute("INSERT INTO events (trace, span, response, data) VALUES (?, ?, ?, ?)", row)
             return
         one = in_conventions(one)
@@ -143,7 +152,7 @@ class Spans:
             "INSERT INTO spans "
             "(trace, id, parent, near, kind, start, end, agent, conversation, response, failed, data) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (*row, _text(one) if kind else None),
+            (*row, _as_json(one) if kind else None),
         )
         self._repeated += added.rowcount == 0
 
@@ -156,29 +165,30 @@ class Spans:
         return Counts(spans, others, self._repeated, loose)
 
     def runs(self) -> Iterator[Run]:
-        """The runs, ordered by when their conversations began. Call it once, when all spans were added."""
-        self._enclose()
-        self._divide()
+        """The runs, in the order in which their conversations began. Call this once, after all spans were added."""
+        self._find_agents()
+        self._find_parts()
         keys = self._db.execute("SELECT key FROM parts GROUP BY key ORDER BY min(start), min(n)")
         for (key,) in keys:
             yield from self._of_conversation(key)
 
-    # --- who encloses whom ------------------------------------------------------------------------------------------
+    # --- which span belongs to which agent --------------------------------------------------------------------------
 
-    def _enclose(self) -> None:
-        """Finds the agent that each span is part of, and the outermost span above it."""
+    def _find_agents(self) -> None:
+        """Finds for each span the agent that it is part of (`anchor`) and the outermost span above it (`top`)."""
         self._db.execute("CREATE INDEX of_kind ON spans (kind)")
-        at = 0
-        while found := self._db.execute(
-            "SELECT n FROM spans WHERE kind <> '' AND anchor IS NULL AND n > ? ORDER BY n LIMIT 1", (at,)
+        last = 0
+        while row := self._db.execute(
+            "SELECT n FROM spans WHERE kind <> '' AND anchor IS NULL AND n > ? ORDER BY n LIMIT 1", (last,)
         ).fetchone():
-            (at,) = found
-            self._climb(at)
+            (last,) = row
+            self._anchor_with_parents(last)
         self._db.execute("CREATE INDEX of_anchor ON spans (trace, anchor)")
         self._db.execute("CREATE INDEX of_event ON events (trace, span)")
         self._db.execute("CREATE INDEX of_response ON events (response)")
 
-    def _climb(self, n: int) -> None:
+    def _anchor_with_parents(self, n: int) -> None:
+        """Sets `anchor`, `top` and `outer` (the agent around the own one) of a span and of all spans above it."""
         query = "SELECT n, trace, parent, kind, anchor, top FROM spans WHERE "
         path: dict[int, Kind] = {}
         row = self._db.execute(f"{query} n = ?", (n,)).fetchone()
@@ -187,39 +197,42 @@ class Spans:
             row = self._db.execute(f"{query} trace = ? AND id = ?", (row[1], row[2])).fetchone()
         anchor, top = (row[4], row[5]) if row is not None and row[4] is not None else (0, 0)
         changes: list[tuple[int, int, int, int]] = []
-        for one, kind in reversed(path.items()):
-            outer, top = anchor, top or one
-            if anchor >= 0 and kind in ("agent", "evaluator"):  # what an evaluator encloses is all its own
-                anchor = one if kind == "agent" else -one
-            changes.append((anchor, top, outer, one))
+        for number, kind in reversed(path.items()):
+            outer, top = anchor, top or number
+            if anchor >= 0 and kind in ("agent", "evaluator"):  # all spans below an evaluator belong to it
+                anchor = number if kind == "agent" else -number
+            changes.append((anchor, top, outer, number))
         self._db.executemany("UPDATE spans SET anchor = ?, top = ?, outer = ? WHERE n = ?", changes)
 
-    def _divide(self) -> None:
-        """Notes which spans belong to one part: those of one agent in one trace. Steps that are no agent's are no part
-        if they only enclose agents: if they ask no model, use no tool, and did not fail."""
-        found = self._db.execute(
+    def _find_parts(self) -> None:
+        """Finds the parts: the spans of one agent in one trace.
+
+        The spans of a trace that belong to no agent are a part, too, unless they only enclose agents: they ask no
+        model, use no tool and have not failed.
+        """
+        rows = self._db.execute(
             "SELECT trace, anchor, min(start), max(end), count(*), min(n), max(agent), max(conversation) FROM spans "
             f"WHERE anchor >= 0 AND kind <> '' GROUP BY trace, anchor HAVING sum(kind IN {_SPEAKING}) > 0 "
             "AND (anchor > 0 OR sum(kind IN ('llm', 'tool') OR failed IS NOT NULL) > 0 "
             "OR NOT EXISTS (SELECT 1 FROM spans a WHERE a.trace = spans.trace AND a.anchor > 0))"
         )
-        for trace, anchor, start, end, count, first, agent, conversation in found:
+        for trace, anchor, start, end, count, first, agent, conversation in rows:
             own = self._db.execute("SELECT agent, conversation FROM spans WHERE n = ?", (anchor,)).fetchone()
             agent, conversation = (own[0] or agent, own[1] or conversation) if own else (agent, conversation)
             key = f"{agent}\n{conversation}" if conversation else f"{trace}/{anchor}"
             if not conversation and not anchor and count == 1:
-                key = self._asked(trace, first) or key
+                key = self._first_message_key(trace, first) or key
             self._db.execute(
                 "INSERT INTO parts (trace, anchor, agent, conversation, start, end, key) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (trace, anchor, agent, conversation, start, end, key),
             )
         self._db.execute("CREATE INDEX of_key ON parts (key, start)")
 
-    def _asked(self, trace: str, n: int) -> str:
-        """What stands for the conversation of a call that is alone in its trace: the first that a user said in it."""
+    def _first_message_key(self, trace: str, n: int) -> str:
+        """The key of the conversation of a call that is alone in its trace: the first message of a user in it."""
         span = self._spans("n = ?", (n,))[0][0]
         try:
-            given, _ = said_by(span, self._events(trace, span))
+            given, _ = messages_of(span, self._events(trace, span))
         except InvalidInput:
             return ""
         return next((f"said {digest(turn.text)}" for turn in given if turn.role == "user"), "")
@@ -227,6 +240,7 @@ class Spans:
     # --- runs -------------------------------------------------------------------------------------------------------
 
     def _of_conversation(self, key: str) -> Iterator[Run]:
+        """The runs of a conversation, without the turns that a later part repeats from the one before."""
         before: list[Turn] = []
         last: Run | None = None
         query = "SELECT trace, anchor, agent, conversation FROM parts WHERE key = ? ORDER BY start, n"
@@ -234,16 +248,16 @@ class Spans:
         for trace, anchor, agent, conversation in parts:
             run = self._part(trace, anchor, agent, conversation)
             turns = list(run.turns)
-            goes_on = bool(before) and common(before, turns) == len(before)
-            rest = turns[len(before) :] if goes_on else turns
+            continues = bool(before) and common_length(before, turns) == len(before)
+            new = turns[len(before) :] if continues else turns
             before = turns or before
-            asks = any(turn.role == "user" for turn in rest)
-            if last is not None and not last.error and not run.error and turns and not asks:
-                last = _joined(last, run, rest)
+            has_request = any(turn.role == "user" for turn in new)
+            if last is not None and not last.error and not run.error and turns and not has_request:
+                last = _joined(last, run, new)
                 continue
             if last is not None:
                 yield last
-            last = replace(run, turns=tuple(rest)) if asks else run
+            last = replace(run, turns=tuple(new)) if has_request else run
         if last is not None:
             yield last
 
@@ -272,25 +286,24 @@ class Spans:
         return replace(run, turns=tuple(turns), verdict=verdict)
 
     def _turns(self, trace: str, rows: Sequence[tuple[Span, Kind, int]], top: Sequence[Span]) -> list[Turn]:
-        """What was said in these spans. What encloses them is asked for what they do not say."""
+        """The turns in these spans. What they lack is taken from the spans that enclose them."""
         history = History()
         for span, kind, _ in rows:
             if kind == "tool":
-                history.use(*used(span))
+                history.add_call(*call_of(span))
             elif kind == "llm":
-                history.say(*said_by(span, self._events(trace, span)))
+                history.add_messages(*messages_of(span, self._events(trace, span)))
         turns = history.turns
-        around = [span for span, kind, _ in rows if kind == "agent"] or [
-            *top,
-            *(span for span, kind, _ in rows if kind == "part"),
-        ]
-        for span in around:
-            for given, said in (said_by(span, self._events(trace, span)), whole(span)):
+        enclosing = [span for span, kind, _ in rows if kind == "agent"]
+        if not enclosing:
+            enclosing = [*top, *(span for span, kind, _ in rows if kind == "part")]
+        for span in enclosing:
+            for given, said in (messages_of(span, self._events(trace, span)), input_and_output(span)):
                 if not any(turn.role == "user" for turn in turns):
                     turns = [*[turn for turn in given if turn.role == "user"][:1], *turns]
                 if not any(turn.role == "assistant" for turn in turns):
                     turns = [*turns, *said]
-                elif turns[-1].role == "tool":  # no model was seen to answer
+                elif turns[-1].role == "tool":  # the spans do not hold the answer to this result
                     turns = [*turns, *(turn for turn in said[-1:] if turn.role == "assistant" and not turn.tool)]
         return turns
 
@@ -299,49 +312,49 @@ class Spans:
     ) -> Verdict:
         tries = [number for span, _, _ in rows if isinstance(number := span.attributes.get(TRIAL), int)]
         judged = [span for span, _, _ in rows if span.attributes.get(TRIAL) in (None, *tries[-1:])]
-        found = [one for span in judged for one in evaluations_in(span, self._events(trace, span))]
+        evaluations = [one for span in judged for one in evaluations_in(span, self._events(trace, span))]
         if whole_trace:
-            found += self._of_trace(trace)
-        found = list(dict.fromkeys(found))
-        read = [(one, self._passes(one)) for one in found]
-        for decided in (False, True):
-            if those := [one for one, passed in read if passed is decided]:
-                why = "; ".join(dict.fromkeys(one.why.strip() for one in those if one.why.strip()))
-                names = ", ".join(dict.fromkeys(one.name for one in those if one.name))
-                return Verdict(decided, why, f"evaluation {names}".strip())
+            evaluations += self._of_trace(trace)
+        evaluations = list(dict.fromkeys(evaluations))
+        for success in (False, True):  # one failed evaluation decides
+            if deciding := [one for one in evaluations if self._passes(one) is success]:
+                why = "; ".join(dict.fromkeys(one.why.strip() for one in deciding if one.why.strip()))
+                names = ", ".join(dict.fromkeys(one.name for one in deciding if one.name))
+                return Verdict(success, why, f"evaluation {names}".strip())
         if failure is not None:
             return Verdict(False, "", "status")
-        unread = (f"{one.name} {one.label or one.score}" for one in found if one.label or one.score is not None)
-        return Verdict(None, "", ", ".join(unread))
+        undecided = (
+            f"{one.name} {one.label or one.score}" for one in evaluations if one.label or one.score is not None
+        )
+        return Verdict(None, "", ", ".join(undecided))
 
-    def _passes(self, one: Evaluation) -> bool | None:
+    def _passes(self, evaluation: Evaluation) -> bool | None:
         if not self._rules:
-            return labelled(one)
-        return next((rule.passes(one) for rule in self._rules if rule.name == one.name), None)
+            return passes_by_label(evaluation)
+        return next((rule.passes(evaluation) for rule in self._rules if rule.name == evaluation.name), None)
 
     def _of_trace(self, trace: str) -> tuple[Evaluation, ...]:
-        """What was found of the trace, by spans that are part of no agent, and by records of logs that name no span of
-        one."""
+        """Evaluations of the whole trace: in spans that belong to no agent, and in logs without the span of one."""
         if self._judged[0] != trace:
-            found: list[Evaluation] = []
+            evaluations: list[Evaluation] = []
             about = (
                 "trace = ?1 AND (anchor < 0 OR (anchor = 0 AND (kind = 'other' OR NOT EXISTS "
                 "(SELECT 1 FROM parts WHERE trace = ?1 AND anchor = 0))))"
             )
             for span, _, _ in self._spans(about, (trace,)):
-                found += evaluations_in(span, self._events(trace, span))
+                evaluations += evaluations_in(span, self._events(trace, span))
             loose = self._db.execute(
                 "SELECT data FROM events WHERE trace = ?1 AND span NOT IN "
                 "(SELECT id FROM spans WHERE trace = ?1 AND kind <> '')",
                 (trace,),
             )
-            found += [one for (data,) in loose for one in evaluations_of(SpanEvent(**json.loads(data)))]
-            self._judged = trace, tuple(found)
+            evaluations += [one for (data,) in loose for one in evaluations_of(SpanEvent(**json.loads(data)))]
+            self._judged = trace, tuple(evaluations)
         return self._judged[1]
 
-    def _spans(self, where: str, given: Sequence[Any]) -> list[tuple[Span, Kind, int]]:
-        found = self._db.execute(f"SELECT data, kind, n FROM spans WHERE {where} ORDER BY start, n", given)
-        return [(_span(data), kind, n) for data, kind, n in found if data is not None]
+    def _spans(self, where: str, parameters: Sequence[Any]) -> list[tuple[Span, Kind, int]]:
+        rows = self._db.execute(f"SELECT data, kind, n FROM spans WHERE {where} ORDER BY start, n", parameters)
+        return [(_span_from(data), kind, n) for data, kind, n in rows if data is not None]
 
     def _events(self, trace: str, span: Span) -> Sequence[SpanEvent]:
         """The records of logs that belong to a span."""
@@ -353,12 +366,12 @@ class Spans:
         return [SpanEvent(**json.loads(data)) for (data,) in rows]
 
 
-def _joined(last: Run, run: Run, rest: Iterable[Turn]) -> Run:
-    """A run that goes on in another trace."""
+def _joined(last: Run, run: Run, new: Iterable[Turn]) -> Run:
+    """The run continued by a run in another trace."""
     verdict = run.verdict if run.verdict.success is not None else last.verdict
     return replace(
         last,
-        turns=(*last.turns, *rest),
+        turns=(*last.turns, *new),
         spans=(*last.spans, *run.spans),
         verdict=verdict,
         end=max(last.end, run.end),
@@ -366,14 +379,14 @@ def _joined(last: Run, run: Run, rest: Iterable[Turn]) -> Run:
     )
 
 
-def _text(one: Span | SpanEvent) -> str:
+def _as_json(one: Span | SpanEvent) -> str:
     table = dict(vars(one))
     if isinstance(one, Span):
         table["events"] = [vars(event) for event in one.events]
     return json.dumps(table)
 
 
-def _span(data: str) -> Span:
+def _span_from(data: str) -> Span:
     table = json.loads(data)
     table["events"] = tuple(SpanEvent(**event) for event in table["events"])
     return Span(**table)

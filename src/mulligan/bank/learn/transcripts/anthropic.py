@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
+from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, format_of, messages
 from mulligan.core.turns import Role, Turn
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -15,7 +15,7 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 
 class Anthropic:
     def recognises(self, text: str) -> bool:
-        return recognised(text) == "anthropic"
+        return format_of(text) == "anthropic"
 
     def read(self, text: str, name: str) -> list[Turn]:
         called: dict[str, str] = {}
@@ -23,7 +23,7 @@ class Anthropic:
 
 
 def _turns(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
-    """`called`: the names of the tools by the ids of their calls, which results are matched with."""
+    """The turns of a message. called: the names of tools by the ids of their calls, to name the tool of a result."""
     role = message.role(_ROLES)
     for block in message.blocks():
         kind = block.text("type")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
+from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, format_of, messages
 from mulligan.core.turns import Role, Turn
 from mulligan.sessions.records import arguments
 
@@ -23,7 +23,7 @@ _THOUGHT = ("reasoning", "thinking")
 
 class GenAI:
     def recognises(self, text: str) -> bool:
-        return recognised(text) == "genai"
+        return format_of(text) == "genai"
 
     def read(self, text: str, name: str) -> list[Turn]:
         called: dict[str, str] = {}
@@ -31,8 +31,7 @@ class GenAI:
 
 
 def turns_of(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
-    """The turns of a message. `called`: the names of the tools by the ids of their calls, which results are matched
-    with."""
+    """The turns of a message. called: the names of tools by the ids of their calls, to name the tool of a result."""
     if "parts" not in message.value:  # what stands beside the messages as the system's
         yield Turn("system", "\n\n".join(map(part_text, message.blocks())))
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from mulligan.bank.learn.transcripts._messages import JsonEntry, call_turn, messages, recognised
+from mulligan.bank.learn.transcripts._messages import JsonEntry, call_turn, format_of, messages
 from mulligan.core.errors import InvalidInput
 from mulligan.core.turns import Role, Turn
 from mulligan.sessions.records import arguments
@@ -25,7 +25,7 @@ _ROLES: dict[str, Role] = {
 
 class Google:
     def recognises(self, text: str) -> bool:
-        return recognised(text) == "google"
+        return format_of(text) == "google"
 
     def read(self, text: str, name: str) -> list[Turn]:
         return [turn for content in messages(text, name) for turn in _turns(content)]

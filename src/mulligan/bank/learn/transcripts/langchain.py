@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
+from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, format_of, messages
 from mulligan.core.errors import InvalidInput
 from mulligan.core.turns import Role, Turn
 
@@ -15,7 +15,7 @@ _SKIPPED = ("tool_use", "tool_call", "function_call", "thinking", "reasoning", "
 
 class LangChain:
     def recognises(self, text: str) -> bool:
-        return recognised(text) == "langchain"
+        return format_of(text) == "langchain"
 
     def read(self, text: str, name: str) -> list[Turn]:
         called: dict[str, str] = {}
@@ -23,7 +23,7 @@ class LangChain:
 
 
 def _turns(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
-    """`called`: the names of the tools by the ids of their calls, which results are matched with."""
+    """The turns of a message. called: the names of tools by the ids of their calls, to name the tool of a result."""
     body = message.entry("kwargs") if message.value.get("lc") == 1 else message
     kind = body.text("type")
     body = body.entry("data") if isinstance(body.value.get("data"), dict) else body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
+from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, format_of, messages
 from mulligan.core.turns import Role, Turn
 from mulligan.sessions.calls import error_in
 from mulligan.sessions.records import arguments
@@ -21,7 +21,7 @@ _ROLES: dict[str, Role] = {
 
 class OpenAI:
     def recognises(self, text: str) -> bool:
-        return recognised(text) == "openai"
+        return format_of(text) == "openai"
 
     def read(self, text: str, name: str) -> list[Turn]:
         called: dict[str, str] = {}
@@ -29,8 +29,7 @@ class OpenAI:
 
 
 def turns_of(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
-    """The turns of a message. `called`: the names of the tools by the ids of their calls, which results are matched
-    with."""
+    """The turns of a message. called: the names of tools by the ids of their calls, to name the tool of a result."""
     role = message.role(_ROLES)
     tool = id = ""
     if role == "tool":

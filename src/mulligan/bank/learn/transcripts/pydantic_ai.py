@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
+from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, format_of, messages
 from mulligan.core.turns import Turn
 from mulligan.sessions.records import arguments, as_record, text_at
 
 
 class PydanticAI:
     def recognises(self, text: str) -> bool:
-        return recognised(text) == "pydantic_ai"
+        return format_of(text) == "pydantic_ai"
 
     def read(self, text: str, name: str) -> list[Turn]:
         return [turn for message in messages(text, name) for turn in _turns(message)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
+from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, format_of, messages
 from mulligan.core.errors import InvalidInput
 from mulligan.core.turns import Role, Turn
 
@@ -16,7 +16,7 @@ _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "u
 
 class Responses:
     def recognises(self, text: str) -> bool:
-        return recognised(text) == "responses"
+        return format_of(text) == "responses"
 
     def read(self, text: str, name: str) -> list[Turn]:
         called: dict[str, str] = {}
@@ -24,7 +24,7 @@ class Responses:
 
 
 def _turns(item: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
-    """`called`: the names of the tools by the ids of their calls, which results are matched with."""
+    """The turns of a message. called: the names of tools by the ids of their calls, to name the tool of a result."""
     kind = item.text("type") or "message"
     id = item.text("call_id")
     if kind == "message":

@@ -1,4 +1,4 @@
-"""Choose the lessons to merge: active, of one agent, similar enough, and enough of them."""
+"""Shared by merging strategies: which lessons are merged, and the origin and tags of the merged lesson."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Lesson, Origin
 
 MIXED = "mixed"
-"""The tag of a lesson that was made of successes and failures."""
+"""The tag of a lesson that was merged from successes and failures."""
 
 
 def checked(name: str, least: int, threshold: float, size: int = 2) -> None:
-    """Raises `InvalidInput` for settings that can never work."""
+    """Raises `InvalidInput` for settings that cannot work."""
     for setting, value in (("min_similar_count", least), ("min_group_size", size)):
         if value < 2:
             raise InvalidInput(f"{name}: {setting} must be at least 2, not {value}: a single lesson cannot be merged.")
@@ -29,25 +29,30 @@ def group(
     mixed: bool,
     share: float = 0,
 ) -> tuple[Lesson, ...]:
-    """The lesson and those that are at least so similar, nearest first; empty if they are fewer than `least` together.
+    """The lesson and the similar ones to merge it with, nearest first; empty if there are too few.
 
-    mixed: successes and failures may meet, if at least this share of them are successes; else only those of its own
-    outcome are taken.
+    Args:
+        lesson: The new lesson.
+        alike: Other lessons with their similarity to it.
+        least: The minimum size of the group.
+        threshold: The minimum similarity.
+        mixed: Whether successes and failures may be merged.
+        share: The minimum share of successes in a mixed group. Below it, only lessons of one outcome are merged.
     """
-    near = {
-        other.id: (other, similarity)
+    similar = {
+        other.id: (similarity, other)
         for other, similarity in alike
         if similarity >= threshold and other.id != lesson.id and other.state == "active"
     }
-    others = [other for other, _ in sorted(near.values(), key=lambda one: -one[1]) if other.agent_id == lesson.agent_id]
-    everyone = (lesson, *others)
-    if not mixed or sum(one.outcome == "success" for one in everyone) < share * len(everyone):
-        everyone = tuple(one for one in everyone if one.outcome == lesson.outcome)
-    return everyone if lesson.state == "active" and len(everyone) >= least else ()
+    nearest = sorted(similar.values(), key=lambda pair: -pair[0])
+    lessons = (lesson, *(other for _, other in nearest if other.agent_id == lesson.agent_id))
+    if not mixed or sum(one.outcome == "success" for one in lessons) < share * len(lessons):
+        lessons = tuple(one for one in lessons if one.outcome == lesson.outcome)
+    return lessons if lesson.state == "active" and len(lessons) >= least else ()
 
 
 def one_lesson(lessons: Sequence[Lesson], *, least: int, mixed: bool, name: str) -> bool:
-    """Whether these are of both outcomes. Raises `InvalidInput` when they may not become one lesson."""
+    """Whether these lessons have both outcomes. Raises `InvalidInput` if they may not become one lesson."""
     if len(lessons) < least:
         raise InvalidInput(f"{name} merges at least {least} lessons, not {len(lessons)}.")
     both = len({lesson.outcome for lesson in lessons}) > 1
@@ -63,6 +68,6 @@ def origin_of(lessons: Sequence[Lesson]) -> Origin:
 
 
 def tags_of(lessons: Sequence[Lesson], both: bool) -> tuple[str, ...]:
-    """All their tags, in order; the mixed one first."""
-    every = [tag for lesson in lessons for tag in lesson.tags if tag != MIXED]
-    return tuple(dict.fromkeys([*([MIXED] if both else []), *every]))
+    """The tags of all lessons, in order; `MIXED` comes first if they have both outcomes."""
+    tags = [tag for lesson in lessons for tag in lesson.tags if tag != MIXED]
+    return tuple(dict.fromkeys([*([MIXED] if both else []), *tags]))
