@@ -24,7 +24,7 @@ from mulligan.core.protocols import Job
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Json, Lesson, Usage
 from mulligan.core.turns import Turn
-from mulligan.hooks.entry import SWITCH
+from mulligan.hooks import SWITCH
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.judging import PERSON, RULES_ALONE, SCHEMA, Account, Verdict, account_of, believed
 from mulligan.hooks.learning import Kept, keep, sessions_of

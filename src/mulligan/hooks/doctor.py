@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from mulligan.core.errors import InvalidInput
-from mulligan.hooks import codex_trust
-from mulligan.hooks.entry import RECALL, SWITCH, is_off
+from mulligan.hooks import RECALL, SWITCH, codex_trust, is_off
 from mulligan.hooks.install import PROGRAM, installed, program, settings_file
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.recall import store_file

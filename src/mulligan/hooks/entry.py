@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from mulligan.core.home import home_path
 from mulligan.core.light import TYPE_CHECKING, cast
+from mulligan.hooks import OVERTIME, RECALL, SWITCH, is_off
 
 if TYPE_CHECKING:
     from typing import Any
@@ -23,14 +24,9 @@ if TYPE_CHECKING:
     from mulligan.sessions.agents import CodingAgent
     from mulligan.sessions.events import Notice
 
-SWITCH, RECALL = "MULLIGAN_HOOKS", "recall"
-"""The environment variable that stops hooks if it is `off`, which hooks set for all that they start. With `recall`,
-hooks show lessons, and nothing is learned."""
 DEADLINE, WORK = 1.5, 0.25
 """Seconds after which the program ends without an answer: by the clock, and of its own CPU time. The first is longer
 because the program is needed most while a failing build keeps the machine busy."""
-OVERTIME = "took longer than"
-"""Words in the error of a hook that was ended at its limit, by which `hooks status` counts them."""
 WAIT = 0.4
 """Seconds that one call of SQLite waits for another process."""
 ABOUT = """\
@@ -75,11 +71,6 @@ def main() -> None:
         except BaseException as error:
             _note(name, event, error)
     os._exit(0)  # without the end of the interpreter, which takes longer than the work
-
-
-def is_off(environ: Mapping[str, str]) -> bool:
-    """Whether the environment stops hooks."""
-    return environ.get(SWITCH, "").lower() in ("off", "0", "false")
 
 
 def _is_terminal() -> bool:

@@ -13,7 +13,7 @@ from threading import Thread
 from typing import cast
 
 from mulligan.core.home import home, home_path
-from mulligan.hooks.entry import OVERTIME
+from mulligan.hooks import OVERTIME
 from mulligan.hooks.journal import FailedCommand, Journal, Session, Shown
 from mulligan.hooks.project import PREFIX, project_of
 from mulligan.hooks.recall import Known, Reader, store_file

@@ -28,7 +28,7 @@ from mulligan.core.protocols import Checkout, Sandbox
 from mulligan.core.records import Episode, Task
 from mulligan.core.turns import Turn
 from mulligan.evaluators.command import Command
-from mulligan.hooks.entry import RECALL, SWITCH
+from mulligan.hooks import RECALL, SWITCH
 from mulligan.hooks.journal import FILE, Journal, Session
 from mulligan.hooks.learning import events_since
 from mulligan.hooks.project import project_id

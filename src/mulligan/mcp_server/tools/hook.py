@@ -10,7 +10,8 @@ from typing import cast
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
-from mulligan.hooks.entry import WAIT, answer, is_off, matters
+from mulligan.hooks import is_off
+from mulligan.hooks.entry import WAIT, answer, matters
 from mulligan.hooks.journal import Journal, swallow
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition, failed
 from mulligan.sessions.agents import NAMES, CodingAgent, agent
