@@ -47,8 +47,8 @@ class ExactMatch:
         for one in given:
             if not isinstance(one, str) or not normalise(one):
                 raise InvalidInput(
-                    f"exact_match cannot look for {one!r}: an answer must have more than punctuation and articles, "
-                    "which are not compared. The evaluator regex compares every character."
+                    f"exact_match cannot look for {one!r}: an answer needs more than punctuation and articles, "
+                    "because these are not compared. The evaluator regex compares every character."
                 )
         self._answers = frozenset(normalise(str(one)) for one in given)
         self._source = "oracle" if oracle else "exact_match"

@@ -51,7 +51,7 @@ def sample(folder: str, seed: int | None) -> None:
     """Write a small biomedical graph to FOLDER as CSV files. The data is invented; only the gene symbols are real."""
     written = write_sample(Path(folder), SEED if seed is None else seed)
     say(f"Wrote {sum(written.values()):,} rows in {len(written)} files, and schema_info.json, to {folder}")
-    say(f"To make a graph of it: mulligan graph load {folder} --into FILE")
+    say(f"To build a graph from these files: mulligan graph load {folder} --into FILE")
 
 
 @graph.command()
