@@ -13,7 +13,7 @@ import pytest
 from goal_kit import Folder, git, until
 
 from mulligan.core.errors import InvalidInput
-from mulligan.goals.message import MOST
+from mulligan.goals.message import MAX_MESSAGE
 from mulligan.goals.setting import end, pause, resume
 from mulligan.goals.state import CLEARED, Goals
 from mulligan.hooks.entry import respond
@@ -316,7 +316,7 @@ def test_what_is_shown_stays_within_its_bound_and_cannot_end_our_tags(place: Fol
     place.prompt()
     place.write("words.txt", "bad-one\n")
     said = place.stop()
-    assert len(said) <= MOST
+    assert len(said) <= MAX_MESSAGE
     assert said.count("</mulligan-goal>") == 1
     assert "<system-reminder>" not in said
     assert own(said).strip() == "", "readers of transcripts take none of it for a user's words"

@@ -294,7 +294,7 @@ def test_a_locked_journal_is_waited_for_and_then_given_up(home: Path) -> None:
 
 
 def test_old_errors_make_room_for_new_ones(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journals, "ERRORS", 3)
+    monkeypatch.setattr(journals, "MAX_ERRORS", 3)
     with Journal() as journal:
         for n in range(5):
             journal.swallowed("claude", "Stop", str(n))

@@ -15,8 +15,9 @@ from session_turns import call
 from mulligan.app.transcripts import read_transcript
 from mulligan.core.turns import Turn
 from mulligan.sessions.effects import going_around
+from mulligan.sessions.happenings import happened
 from mulligan.sessions.mends import follows
-from mulligan.sessions.pairs import Found, State, find, happened
+from mulligan.sessions.pairs import Found, State, find
 from mulligan.sessions.signature import digest, keys_at, signature
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'yaml'"

@@ -14,7 +14,7 @@ from signature_corpus import alike, corpus, parts, unlike
 
 from mulligan.bank.learn import facts
 from mulligan.sessions import events
-from mulligan.sessions.signature import LINES, digest, keys, normalised, signature
+from mulligan.sessions.signature import MAX_LINES, digest, keys, normalised, signature
 
 NAMES = st.text(string.ascii_lowercase, min_size=3, max_size=9)
 FOLDERS = st.lists(st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=8), min_size=1, max_size=4)
@@ -86,7 +86,7 @@ def test_different_causes_share_no_key(one: str, other: str) -> None:
 @given(st.text(max_size=400))
 def test_any_text_has_a_small_signature(text: str) -> None:
     found = signature(text)
-    assert len(found) <= LINES
+    assert len(found) <= MAX_LINES
     assert all(line == line.strip() and "\n" not in line and len(line) <= 240 for line in found)
     assert bool(digest(found)) is bool(found)
 

@@ -92,7 +92,7 @@ async def test_the_same_code_is_told_the_same(judge: Any) -> None:
 
 
 async def test_a_compiler_that_never_ends_is_stopped(judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mulligan.oracle.rust.building.COMPILING", 0.5)
+    monkeypatch.setattr("mulligan.oracle.rust.building.COMPILER_SECONDS", 0.5)
     twice = "macro_rules! twice { ($x:expr;) => { $x }; ($x:expr; a $($r:tt)*) => { twice!($x; $($r)*) + twice!($x; $($r)*) }; }"
     code = (
         f"{twice}\nfn f(x: isize) -> isize {{ twice!(x; {'a ' * 60}) }}"  # old compilers bound what a const fn may take

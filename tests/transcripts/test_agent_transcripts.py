@@ -16,7 +16,7 @@ from mulligan.app.transcripts import read_transcript
 from mulligan.core.errors import InvalidInput
 from mulligan.core.turns import Turn
 from mulligan.sessions.agents import agent
-from mulligan.sessions.pairs import happened
+from mulligan.sessions.happenings import happened
 
 STORY = [
     ("user", "Build it."),

@@ -12,7 +12,7 @@ from session_formats import ERROR, KNOWN, MORE, STREAMS
 from mulligan.app.plugins import build, names, parse_spec
 from mulligan.app.transcripts import read_transcript, read_transcripts
 from mulligan.core.errors import InvalidInput
-from mulligan.sessions.pairs import happened
+from mulligan.sessions.happenings import happened
 
 EACH = [*MORE.items(), *STREAMS.items()]
 

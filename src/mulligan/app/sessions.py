@@ -48,7 +48,8 @@ from mulligan.sessions.agents import Old as Old
 from mulligan.sessions.agents import agent, is_shell, readable
 from mulligan.sessions.events import Notice
 from mulligan.sessions.mends import follows, mends_of
-from mulligan.sessions.pairs import CORRECTION, RULES, TAG, signature_of, stands, words_of
+from mulligan.sessions.overcoming import stands
+from mulligan.sessions.pairs import CORRECTION, RULES, TAG, signature_of, words_of
 from mulligan.sessions.plain_command import plain
 from mulligan.sessions.records import Record, as_record, sample
 from mulligan.sessions.signature import digest, keys, proposal_keys

@@ -19,7 +19,7 @@ from mulligan.core.records import Attempt, Episode, Step, Task, Trial
 from mulligan.core.turns import Turn
 from mulligan.hooks.learning import events_since, keep
 from mulligan.hooks.project import project_id
-from mulligan.hooks.recall import LAST, MOST, RULES, Known, Reader
+from mulligan.hooks.recall import LAST, MAX_LESSONS, MAX_RULES, Known, Reader
 from mulligan.sessions.agents import Old, is_shell
 from mulligan.sessions.commands import only_looks
 from mulligan.sessions.mends import follows
@@ -100,7 +100,7 @@ async def _session(
     exam: Exam, project: str, old: Old, events: Sequence[Turn], since: float, memory: TextMemory | None
 ) -> Exam:
     with closing(Reader(project)) as reader:
-        rules: Sequence[Known] = () if old.subagent else reader.rules(since)[:RULES]
+        rules: Sequence[Known] = () if old.subagent else reader.rules(since)[:MAX_RULES]
         told = {one.id: one for one in rules}
         came: set[str] = set()
         failures = known = shown = done = needless = calls = 0
@@ -120,7 +120,7 @@ async def _session(
                 needless += bool(text.strip()) and not about
                 done += _names_what_was_done(text, event, later)
                 continue
-            told |= {one.id: one for one in about[:MOST]}
+            told |= {one.id: one for one in about[:MAX_LESSONS]}
             met = [one for one in told.values() if one.id in {each.id for each in about}]
             came.update(one.id for one in met)
             known += bool(about)

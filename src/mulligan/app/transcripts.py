@@ -24,7 +24,8 @@ from mulligan.core.turns import Turn
 from mulligan.hooks.learning import NEEDED, keep
 from mulligan.sessions.agents import NAMES, agent
 from mulligan.sessions.calls import overcome
-from mulligan.sessions.pairs import TAG, Found, State, find, happened
+from mulligan.sessions.happenings import happened
+from mulligan.sessions.pairs import TAG, Found, State, find
 from mulligan.sessions.records import record_in, sample
 from mulligan.text.call_lines import call_parts, calls_in
 from mulligan.text.evidence import evidence_of, findings_of

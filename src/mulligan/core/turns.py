@@ -19,7 +19,7 @@ class Turn(NamedTuple):
     user: what a person said. assistant: what the agent said; with `tool`, the arguments of its call of this tool. tool:
     the result of a tool. system: the system prompt, from which nothing is learned.
 
-    A format gives a call and its result as two turns. `sessions.pairs.happened` joins them: the result then has
+    A format gives a call and its result as two turns. `sessions.happenings.happened` joins them: the result then has
     `command`, `output` and `subagent`, too.
 
     Attributes:

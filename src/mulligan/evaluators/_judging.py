@@ -1,4 +1,4 @@
-"""A judge that is a function: what it returns or raises, as feedback."""
+"""Judges by a function: turns what it returns or raises into feedback."""
 
 from __future__ import annotations
 
@@ -22,50 +22,55 @@ from mulligan.text.python_code import parsed
 from mulligan.text.truncate import truncate_text
 
 Verdict: TypeAlias = Union[bool, float, Feedback, "tuple[bool | float | None, str]", None]
-"""What a judge returns. None: it had nothing to object. A number is a score; with a text, the text says why."""
+"""What a judge returns. None: everything is right. A number is a score; with a text, the text says why."""
 Judged: TypeAlias = Verdict | Awaitable[Verdict]
 JudgeFunction: TypeAlias = Callable[[Any], Judged] | Callable[[Any, Any], Judged] | Callable[[Any, Any, Any], Judged]
 
 BUGS = (NameError, ImportError, SyntaxError)
-"""Errors of the judge itself: they end the call, where any other is the judge's no."""
+"""Errors of the judge itself, which end the call. Any other error means that the answer is wrong."""
 ANSWER = "answer"
-"""The name of the answer for a judge whose arguments are given by name alone."""
-SHOWN = 100
-"""Tokens of an answer that a verdict without words shows."""
+"""The name of the answer for a judge that takes its arguments by name only."""
+SHOWN_TOKENS = 100
+"""Tokens of an answer that the feedback shows if the judge says nothing."""
 
 
 def returned(answer: object) -> None:
-    """The judge of a function that has none: it has no objection to whatever was returned."""
+    """The judge of a function that has none: it accepts any answer."""
 
 
 def check_judge(judge: Callable[..., Any], parameters: Sequence[str], of: str) -> None:
-    """Raises `InvalidInput` for a judge that cannot be called with the answer and arguments of this function."""
+    """Raises `InvalidInput` if a judge cannot be called with the answer and the arguments of a function.
+
+    Args:
+        parameters: those of the function.
+        of: the function, in errors.
+    """
     names, by_name, open_ended = _parameters(judge)
     if not names and ANSWER not in by_name and not open_ended:
         raise InvalidInput(f"The judge {judge_name(judge)} takes no argument: its last argument must be the answer.")
-    known = (*parameters, "task")
-    unknown = [name for name in names[:-1] if name not in known]
-    unknown += [name for name in by_name if name not in known and not (name == ANSWER and not names)]
+    available = (*parameters, "task")
+    unknown = [name for name in names[:-1] if name not in available]
+    unknown += [name for name in by_name if name not in available and not (name == ANSWER and not names)]
     if unknown:
         raise InvalidInput(
             f"The judge {judge_name(judge)} asks for {', '.join(unknown)}, which {of} does not have. Its last "
-            f"argument is the answer; the others must have names from: {', '.join(dict.fromkeys(known))}."
+            f"argument is the answer; the others must have names from: {', '.join(dict.fromkeys(available))}."
         )
 
 
 def judge_arguments(
-    judge: Callable[..., Any], given: Mapping[str, Any], task: str, answer: Any
+    judge: Callable[..., Any], arguments: Mapping[str, Any], task: str, answer: Any
 ) -> tuple[Sequence[Any], Mapping[str, Any]]:
     """The arguments of the judge by position and by name: those of the function by name, and the answer."""
     names, by_name, open_ended = _parameters(judge)
     if open_ended:
         return (task, answer), {}
-    named = {name: given.get(name, answer if name == ANSWER and not names else task) for name in by_name}
-    return ([*(given.get(name, task) for name in names[:-1]), answer] if names else []), named
+    keywords = {name: arguments.get(name, answer if name == ANSWER and not names else task) for name in by_name}
+    return ([*(arguments.get(name, task) for name in names[:-1]), answer] if names else []), keywords
 
 
 def feedback_of(verdict: Any, judge: Callable[..., Any], answer: Any, threshold: float) -> Feedback:
-    """The verdict as feedback. Raises `InvalidInput` for what is no verdict."""
+    """The verdict as feedback. Raises `InvalidInput` if it is not a verdict."""
     if isinstance(verdict, Feedback):
         return verdict if verdict.source else replace(verdict, source=judge_name(judge))
     score, why = verdict, ""
@@ -80,26 +85,26 @@ def feedback_of(verdict: Any, judge: Callable[..., Any], answer: Any, threshold:
     if score is None:
         passed = verdict is None or None
         return Feedback(passed, why, 1.0 if passed else None, judge_name(judge))
-    passed, given = score if isinstance(score, bool) else score >= threshold, bool(why)
+    passed, has_text = score if isinstance(score, bool) else score >= threshold, bool(why)
     if not passed and not why:
         said = "no" if isinstance(score, bool) else f"{score:g} of {threshold:g}"
         why = f"{judge_name(judge)} said {said} to: {shown(answer)}"
-    said = why if given else ""
+    said = why if has_text else ""
     evidence = evidence_of([Finding(got=why, passed=passed)], said=said) if why else None
     return Feedback(passed, why, float(score), judge_name(judge), evidence=evidence)
 
 
 def _plain_number(score: Any) -> Any:
-    """The number or truth value in a scalar of numpy or torch, or in a `Decimal`; anything else as it is."""
+    """The number or bool in a scalar of numpy or torch, or in a `Decimal`; anything else unchanged."""
     if getattr(score, "shape", None) == () and hasattr(score, "item"):
         return score.item()
     return float(score) if isinstance(score, (Decimal, Fraction)) else score
 
 
 def objection(error: Exception, judge: Callable[..., Any], answer: Any, outer: BaseException | None = None) -> Feedback:
-    """What a judge raised, as its no: the check that it made, and what it said. outer: as for `error_text`.
+    """The feedback on what a judge raised: the check that failed, and the message.
 
-    A rate limit or a lost connection of the judge gives no verdict.
+    A rate limit or a lost connection of the judge gives no verdict. outer: as for `error_text`.
     """
     if is_transient(error):
         return Feedback(None, error_text(error, outer), source=judge_name(judge))
@@ -117,13 +122,13 @@ def objection(error: Exception, judge: Callable[..., Any], answer: Any, outer: B
 def shown(answer: Any) -> str:
     """An answer for a person or a prompt, shortened."""
     try:
-        return truncate_text(answer if isinstance(answer, str) else repr(answer), SHOWN)
+        return truncate_text(answer if isinstance(answer, str) else repr(answer), SHOWN_TOKENS)
     except Exception:  # the answer's own text fails
         return f"<{type(answer).__name__}>"
 
 
 def _asserted(error: Exception, judge: Callable[..., Any]) -> str:
-    """The assert that failed in the judge's file, without its message; "" where it was none."""
+    """The assert that failed in the judge's file, without its message; "" for another error."""
     if not isinstance(error, AssertionError):
         return ""
     file = getattr(getattr(inspect.unwrap(judge), "__code__", None), "co_filename", None)
@@ -135,22 +140,22 @@ def _asserted(error: Exception, judge: Callable[..., Any]) -> str:
 
 
 def _parameters(judge: Callable[..., Any]) -> tuple[list[str], list[str], bool]:
-    """The arguments that are given by position, those that are given by name, and whether it takes any."""
+    """The parameters that get their arguments by position, those that get them by name, and whether it takes any."""
     try:
-        found = inspect.signature(judge).parameters.values()
+        parameters = inspect.signature(judge).parameters.values()
     except (TypeError, ValueError):  # such as a builtin
         return ["answer"], [], False
     by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    required = [one for one in found if one.default is inspect.Parameter.empty]
-    names = [one.name for one in required if one.kind in by_place]
-    by_name = [one.name for one in required if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    optional = [] if by_name else [one.name for one in found if one.kind in by_place]
-    open_ended = any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in found) and not names
+    required = [parameter for parameter in parameters if parameter.default is inspect.Parameter.empty]
+    names = [parameter.name for parameter in required if parameter.kind in by_place]
+    by_name = [parameter.name for parameter in required if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+    optional = [] if by_name else [parameter.name for parameter in parameters if parameter.kind in by_place]
+    open_ended = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters) and not names
     return names or optional[:1], by_name, open_ended
 
 
 def judge_name(judge: Callable[..., Any]) -> str:
-    """What records and errors call a judge that is a function."""
+    """The name of a judge that is a function, in records and errors."""
     return str(getattr(judge, "__name__", type(judge).__name__))
 
 
@@ -158,7 +163,7 @@ class FunctionJudge:
     """An evaluator that is a function of the answer, or of the task and the answer.
 
     Args:
-        of: What is judged, in errors.
+        of: what is judged, in errors.
     """
 
     expects: Literal["text"] = "text"

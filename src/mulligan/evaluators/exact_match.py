@@ -1,4 +1,4 @@
-"""Passes an attempt that equals the answer, but for case, punctuation, articles and white space."""
+"""Passes an attempt that equals the answer, apart from case, punctuation, articles and white space."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mulligan.text.thoughts import output_of
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _SENTENCE = 8
-"""Words from which an output looks like more than an answer."""
+"""An output with so many words looks like more than an answer."""
 
 
 def normalise(text: str) -> str:
@@ -28,11 +28,11 @@ class ExactMatch:
 
     Args:
         answer: the one right answer.
-        answers: several answers, of which any is right.
+        answers: several right answers.
         oracle: whether the answer is knowledge that the agent should not have. The verdict's source is then "oracle".
 
     Raises:
-        InvalidInput: no answer is given, or `normalise` leaves nothing of one, such as "The".
+        InvalidInput: there is no answer, or one of which `normalise` leaves nothing, such as "The".
     """
 
     expects: Literal["text", "code", "workspace"] = "text"
@@ -41,29 +41,30 @@ class ExactMatch:
     def __init__(
         self, *, answer: str | None = None, answers: str | Sequence[str] | None = None, oracle: bool = False
     ) -> None:
-        given = [answer] if answers is None else [answers] if isinstance(answers, str) else list(answers)
-        if (answer is not None and answers is not None) or given in ([None], []):
+        several = [answers] if isinstance(answers, str) else list(answers or ())
+        accepted = [answer] if answers is None else several
+        if (answer is not None and answers is not None) or accepted in ([None], []):
             raise InvalidInput("exact_match takes an answer (exact_match:ANSWER), or a list of acceptable answers.")
-        for one in given:
-            if not isinstance(one, str) or not normalise(one):
+        for text in accepted:
+            if not isinstance(text, str) or not normalise(text):
                 raise InvalidInput(
-                    f"exact_match cannot look for {one!r}: an answer needs more than punctuation and articles, "
+                    f"exact_match cannot look for {text!r}: an answer needs more than punctuation and articles, "
                     "because these are not compared. The evaluator regex compares every character."
                 )
-        self._answers = frozenset(normalise(str(one)) for one in given)
+        self._answers = frozenset(normalise(str(text)) for text in accepted)
         self._source = "oracle" if oracle else "exact_match"
 
     async def evaluate(self, episode: Episode) -> Feedback:
         attempt = episode.trials[-1].attempt
         output = output_of(attempt)
-        found = normalise(output)
-        if found in self._answers:
+        normalised = normalise(output)
+        if normalised in self._answers:
             return Feedback(True, "The answer is right.", source=self._source)
         halted = attempt.outcome.halted if attempt.outcome else None
-        text = "The answer is wrong." if found else f"There is no answer{f': {halted}' if halted else ''}."
-        if len(found.split()) >= _SENTENCE:
+        text = "The answer is wrong." if normalised else f"There is no answer{f': {halted}' if halted else ''}."
+        if len(normalised.split()) >= _SENTENCE:
             text += " The whole output counts as the answer, so it should contain nothing else."
             tried = text
         else:
-            tried = f"The answer {output.strip()!r} is wrong." if found else text
+            tried = f"The answer {output.strip()!r} is wrong." if normalised else text
         return Feedback(False, text, source=self._source, evidence=evidence_of([Finding(got=tried)]))

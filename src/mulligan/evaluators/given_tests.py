@@ -1,7 +1,7 @@
 """Judges code by a list of tests that the agent may see, such as LeetcodeHard's visible ones. No model is asked.
 
-A list of asserts gets one verdict for each: by our own oracle, or as the reference does; `internal_tests` judges by the
-same functions. Rust's tests go to `rust_tests`.
+Each assert gets a verdict, by our own oracle or in the way of the reference. `internal_tests` uses the same functions.
+Tests in Rust go to `rust_tests`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MEMORY = 4096
 
 
 def check(language: str, layout: str, seconds: float) -> None:
-    """Raises `InvalidInput` for what cannot work, `SandboxError` where Rust cannot be judged here."""
+    """Raises `InvalidInput` if a setting cannot work, and `SandboxError` if Rust cannot be judged here."""
     if language not in ("py", "rs"):
         raise InvalidInput(f"language must be py or rs, not {language!r}.")
     if layout not in ("ours", "reference"):
@@ -45,22 +45,26 @@ def check(language: str, layout: str, seconds: float) -> None:
     if seconds <= 0:
         raise InvalidInput(f"seconds must be above 0, not {seconds}.")
     if language == "rs":
-        RustTests.ready()  # before a model is asked for code that nobody here can judge
+        RustTests.ready()  # before a model is asked for code that cannot be judged here
 
 
 async def judged(
     tests: Sequence[str], episode: Episode, *, sandbox: Sandbox, language: Language, layout: Layout, seconds: float
 ) -> Feedback:
-    """The verdict on the newest attempt; `evidence` holds `tests` and, where there was a verdict, `passed` for each.
+    """The verdict on the newest attempt. `evidence` has `tests` and, if there is a verdict, `passed` for each.
 
-    seconds: for each test. Raises `InvalidInput` for tests that cannot be used, `SandboxError`.
+    seconds: for each test.
+
+    Raises:
+        InvalidInput: the tests cannot be used.
+        SandboxError: nothing could be run.
     """
     if layout == "reference" and language == "py":
         return await _as_reference(tests, episode, sandbox, seconds)
     if language == "py":
-        whole = "\n".join([*(f"import {name}" for name in modules(tests)), *tests])
-        whole = meaning_solution(whole, asked_for(episode.task.prompt))
-        judge = UnitTests(whole, sandbox=sandbox, seconds=seconds * len(tests), name="the tests")
+        text = "\n".join([*(f"import {name}" for name in modules(tests)), *tests])
+        text = meaning_solution(text, asked_for(episode.task.prompt))
+        judge = UnitTests(text, sandbox=sandbox, seconds=seconds * len(tests), name="the tests")
         feedback, passed = await judge.each(_typed(episode))
         return replace(feedback, evidence={**(feedback.evidence or {}), **evidence(tests, passed)})
     rust = RustTests(list(tests), sandbox=sandbox, seconds=seconds * len(tests), layout=layout)
@@ -74,9 +78,11 @@ def evidence(tests: Sequence[str], passed: Sequence[bool] | None) -> Json:
     return {"tests": list(tests), "passed": list(passed or ())}
 
 
-def usable(test: str, given: Collection[str] | None) -> bool:
-    """Whether our oracle can judge by this Python test alone: it can be read, and uses no name that is not given (None:
-    none but what it calls or hands over)."""
+def usable(test: str, candidates: Collection[str] | None) -> bool:
+    """Whether our oracle can judge by this Python test alone: it can be read, and uses only these names.
+
+    candidates: the names that tests may use. None: those that it calls or passes on.
+    """
     try:
         UnitTests.check(test)
         tree = parsed(test)
@@ -85,8 +91,8 @@ def usable(test: str, given: Collection[str] | None) -> bool:
         return False
     if names is None:
         return False
-    there = {*modules([test]), *(names.certain if given is None else given)}
-    return set(names.wanted) <= there
+    available = {*modules([test]), *(names.certain if candidates is None else candidates)}
+    return set(names.wanted) <= available
 
 
 def usable_rust(test: str) -> bool:
@@ -98,16 +104,16 @@ def usable_rust(test: str) -> bool:
 
 
 def _typed(episode: Episode) -> Episode:
-    """The newest attempt with the names of `typing` that it uses without importing them."""
-    *before, last = episode.trials
-    whole = replace(last.attempt, output=typed(output_of(last.attempt)))
-    return replace(episode, trials=(*before, replace(last, attempt=whole)))
+    """The episode with an import of the names of `typing` that its newest attempt uses without importing them."""
+    *earlier, last = episode.trials
+    attempt = replace(last.attempt, output=typed(output_of(last.attempt)))
+    return replace(episode, trials=(*earlier, replace(last, attempt=attempt)))
 
 
 async def _as_reference(tests: Sequence[str], episode: Episode, sandbox: Sandbox, seconds: float) -> Feedback:
-    """As there, what earlier attempts of the episode have defined is still there, and everything else is not."""
-    *before, last = episode.trials
-    code = with_others(last.attempt.output, [trial.attempt.output for trial in before])
+    """Judge as the reference does: what earlier attempts of the episode defined is still defined, and nothing else."""
+    *earlier, last = episode.trials
+    code = with_others(last.attempt.output, [trial.attempt.output for trial in earlier])
     source = (Path(__file__).parents[1] / "oracle" / "python" / "reference_run.py").read_text(encoding="utf-8")
     job = Job(
         # Not isolated (-I): that would leave the seed of hashes out, by which sets of texts are printed.
@@ -125,8 +131,10 @@ async def _as_reference(tests: Sequence[str], episode: Episode, sandbox: Sandbox
     except (ValueError, TypeError):
         report = []
     if len(report) != len(tests):
-        why = "out of time" if ran.timed_out else ran.stderr.strip()[-300:] or "it ended early"
-        return Feedback(False, f"No test result: {why}.", 0.0, "unit_tests", (FORGEABLE,), evidence=evidence(tests, ()))
+        reason = "out of time" if ran.timed_out else ran.stderr.strip()[-300:] or "it ended early"
+        return Feedback(
+            False, f"No test result: {reason}.", 0.0, "unit_tests", (FORGEABLE,), evidence=evidence(tests, ())
+        )
     lines = [Line(test, good, escaped(output)) for test, (good, output) in zip(tests, report, strict=True)]
     passed = [line.passed for line in lines]
     return Feedback(

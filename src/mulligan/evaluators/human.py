@@ -1,7 +1,7 @@
 """Asks a person on the terminal for the verdict.
 
-The question goes to standard error and the answer comes from the terminal, so that a task can still be piped in and
-the result piped out. What the model wrote is shown without control characters: it could repaint the screen.
+The question goes to standard error and the answer comes from the terminal, so that a task can be piped in and the
+result piped out. The model's text is shown without control characters, which could repaint the screen.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Human:
 
 
 class Terminal:
-    """Puts questions on one file descriptor and reads the answers, line by line, from another, a terminal's."""
+    """Writes questions to one file descriptor, and reads the answers, line by line, from that of a terminal."""
 
     def __init__(self, source: int, sink: int) -> None:
         self._source = source
@@ -74,7 +74,7 @@ class Terminal:
 
     @classmethod
     def found(cls, nowhere: str) -> Terminal:
-        """Standard input if it is a terminal, else the one that the process was started from.
+        """Find a terminal: standard input if it is one, else the one that the process was started from.
 
         Raises `InvalidInput` with the text `nowhere` if there is none.
         """
@@ -89,21 +89,24 @@ class Terminal:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The descriptors from which it reads and to which it writes."""
+        """The descriptors that it reads from and writes to."""
         return self._source, self._sink
 
     async def ask(self, question: str) -> str:
-        """What was typed, lines pasted together included. Raises `EOFError` at Ctrl-D. Cancelling leaves no reader."""
-        left = question.encode(errors="replace")
-        while left:
-            left = left[os.write(self._sink, left) :]
+        """Ask, and return what was typed or pasted, which may be several lines. Raises `EOFError` at Ctrl-D.
+
+        It can be cancelled: no thread keeps reading.
+        """
+        unwritten = question.encode(errors="replace")
+        while unwritten:
+            unwritten = unwritten[os.write(self._sink, unwritten) :]
         reply = await self._read()
         if not reply:
             raise EOFError
         while await self._readable(_SETTLED):
-            more = await self._read()
-            reply += more
-            if not more:
+            pasted = await self._read()
+            reply += pasted
+            if not pasted:
                 break
         return reply.decode(errors="replace")
 
@@ -115,7 +118,7 @@ class Terminal:
             return b""
 
     async def _readable(self, seconds: float | None) -> bool:
-        """Whether there is something to read before the time is over, without holding the loop up."""
+        """Wait without blocking the loop, and return whether there is something to read before the time is over."""
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._source, ready.set)
         try:
@@ -133,5 +136,5 @@ def _tty(stream: TextIO | None) -> int | None:
 
 
 def printable(text: str) -> str:
-    """Control characters as escapes, so that text from a model cannot steer the terminal."""
+    """The text with control characters as escapes, so that text from a model cannot control the terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

@@ -1,7 +1,7 @@
 """Asks a model once for unit tests of the task, and judges every attempt of the episode by them.
 
-Source: Shinn et al. 2023, section 4.3, and its code. Tests that a model has written can be wrong: what passes
-them is not solved for that, and what fails them may be right.
+Source: Shinn et al. 2023, section 4.3, and its code. Tests that a model has written can be wrong, so an attempt that
+passes them may be wrong, and one that fails them may be right.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ class InternalTests:
         self._sampling = Sampling(temperature, max_tokens)
 
     async def evaluate(self, episode: Episode) -> Feedback:
-        known = made(episode)
-        tests, why = (known, "") if known is not None else await self._written(episode)
+        earlier = made(episode)
+        tests, reason = (earlier, "") if earlier is not None else await self._written(episode)
         if not tests and self._reading == "reference":
             return Feedback(True, reference_text(()), 1.0, SOURCE, evidence=given_tests.evidence((), ()))
         if not tests:
-            why = why or "the model wrote no valid test of the task"
-            text = f"Nothing could be judged: {why}"
+            reason = reason or "the model wrote no valid test of the task"
+            text = f"Nothing could be judged: {reason}"
             return Feedback(None, text, source=SOURCE, evidence=given_tests.evidence((), ()))
         feedback = await given_tests.judged(
             tests,
@@ -99,7 +99,7 @@ class InternalTests:
         return replace(feedback, source=SOURCE)
 
     async def _written(self, episode: Episode) -> tuple[Sequence[str], str]:
-        """The tests, or none and why."""
+        """The tests; if there are none, also the reason."""
         sampling = replace(self._sampling, seed=episode.head.seed)
         try:
             return await think(self, self._model, [episode], sampling), ""
@@ -114,30 +114,30 @@ class InternalTests:
         return Question((*before, replace(last, images=task.images)))
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> tuple[str, ...]:
-        """The tests in the answer. Raises `BadAnswer` for none, which only the reference's reading lets be."""
+        """The tests in the answer. Raises `BadAnswer` if there are none, except with the reference's reading."""
         (episode,) = episodes
         text, name = answer if isinstance(answer, str) else "", self._asked(episode)
         if self._reading == "reference":
             return reference_tests(text)[: self._most]
         if self._language == "rs":
-            found = tuple(filter(given_tests.usable_rust, rust_tests(text, name)))
+            valid = tuple(filter(given_tests.usable_rust, rust_tests(text, name)))
         else:
-            given = None if name is None else {*_DEFINES.findall(episode.task.prompt), name}
-            found = tuple(test for test in python_tests(text, name) if given_tests.usable(test, given))
-        if not found:
-            what = f"assert_eq!({name or 'f'}(…), …);" if self._language == "rs" else f"assert {name or 'f'}(…) == …"
-            raise BadAnswer(f"It contains no valid test: write lines such as `{what}`, with real values.")
-        return found[: self._most]
+            names = None if name is None else {*_DEFINES.findall(episode.task.prompt), name}
+            valid = tuple(test for test in python_tests(text, name) if given_tests.usable(test, names))
+        if not valid:
+            example = f"assert_eq!({name or 'f'}(…), …);" if self._language == "rs" else f"assert {name or 'f'}(…) == …"
+            raise BadAnswer(f"It contains no valid test: write lines such as `{example}`, with real values.")
+        return valid[: self._most]
 
     def _asked(self, episode: Episode) -> str | None:
         return self._name or asked_for(episode.task.prompt)
 
 
 def made(episode: Episode) -> tuple[str, ...] | None:
-    """The tests that the first verdict has kept, in the order of their making; None before there is one."""
+    """The tests that the feedback on the first trial has, in order; None without such feedback."""
     first = episode.trials[0].feedback
     evidence: object = first.evidence if first else None
     if not isinstance(evidence, dict):
         return None
-    kept = cast(dict[str, Any], evidence).get("tests")
-    return tuple(str(test) for test in cast(list[Any], kept)) if isinstance(kept, list) else None
+    tests = cast(dict[str, Any], evidence).get("tests")
+    return tuple(str(test) for test in cast(list[Any], tests)) if isinstance(tests, list) else None

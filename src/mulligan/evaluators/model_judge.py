@@ -23,7 +23,7 @@ SCHEMA: Json = object_schema(
     score={"type": "integer", "enum": list(range(BEST + 1))},
     wrong={"type": "string"},
 )
-"""The reasoning comes first, so that the verdict follows from it and not the other way round."""
+"""The reasoning comes first, so that the verdict follows from it."""
 
 
 class ModelJudge:
@@ -34,15 +34,15 @@ class ModelJudge:
     is None with the reason.
 
     Args:
-        rubric: what must hold, in words, instead of a rubric that ships.
-        criteria: which rubric that ships, by its file model_judge.CRITERIA.md: "rubric" is the general one, "answer"
-            is for short answers to questions.
-        threshold: the score (0 to 1) from which an attempt passes, whatever the model says of passing. None leaves it
-            to the model.
+        rubric: what must hold, in words, instead of a built-in rubric.
+        criteria: the built-in rubric, by its file model_judge.CRITERIA.md: "rubric" is the general one, "answer" is for
+            short answers to questions.
+        threshold: the score (0 to 1) from which an attempt passes, whatever the model says. None leaves it to the
+            model.
         temperature: of the sampling.
         max_tokens: of one verdict.
-        tokens: what the attempt may take of the prompt.
-        images: how many it is sent at most, of the task and of the trial.
+        tokens: how much of the prompt the attempt may take.
+        images: how many images of the task and of the trial are sent at most.
 
     Raises:
         OverBudget: the next question would pass a limit.
@@ -98,8 +98,8 @@ class ModelJudge:
         return Question(with_images(messages, episode, self._images), SCHEMA)
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Feedback:
-        given = cast(dict[str, Json], answer) if isinstance(answer, dict) else {}
-        reasoning, passed, score, wrong = (given.get(key) for key in SCHEMA["required"])
+        fields = cast(dict[str, Json], answer) if isinstance(answer, dict) else {}
+        reasoning, passed, score, wrong = (fields.get(key) for key in SCHEMA["required"])
         if not isinstance(reasoning, str) or not isinstance(wrong, str):
             raise BadAnswer('A verdict is an object with the texts "reasoning" and "wrong", "passed" and "score".')
         if not isinstance(passed, bool):
@@ -116,7 +116,7 @@ class ModelJudge:
 
 
 class _OneVerdict:
-    """A model whose answer counts only if its text has one verdict: another one may be quoted from the attempt."""
+    """A model whose answer is refused if it has two verdicts that differ: one may be quoted from the attempt."""
 
     def __init__(self, model: Model) -> None:
         self._model = model

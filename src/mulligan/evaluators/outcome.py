@@ -1,4 +1,4 @@
-"""Takes the environment's outcome at the end of the trial as the verdict."""
+"""Judges by the outcome that the environment reports at the end of a trial."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from mulligan.core.records import Episode, Feedback
 class FromOutcome:
     """Passes if the attempt's outcome is done with a reward of at least `reward`. The score is the reward.
 
-    What an environment says itself of how the task went (`Outcome.feedback`) is the verdict as it is.
-    `passed` is None for an attempt without an outcome. Source: the success bit of ALFWorld and the reward of WebShop,
-    which the agent itself sees.
+    If the environment gives feedback itself (`Outcome.feedback`), that is the verdict. `passed` is None for an attempt
+    without an outcome. Source: the success bit of ALFWorld and the reward of WebShop, which the agent itself sees.
     """
 
     expects: Literal["text", "code", "workspace"] = "text"
@@ -32,8 +31,8 @@ class FromOutcome:
                 None, "The attempt has no outcome: the actor did not act in an environment.", source="environment"
             )
         if outcome.feedback is not None:
-            said = outcome.feedback
-            return replace(said, score=outcome.reward if said.score is None else said.score)
+            feedback = outcome.feedback
+            return replace(feedback, score=outcome.reward if feedback.score is None else feedback.score)
         passed = outcome.done and (outcome.reward or 0.0) >= self._reward
         if passed:
             text = "The task was done."

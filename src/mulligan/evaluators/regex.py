@@ -1,7 +1,7 @@
 """Passes an attempt that matches a regular expression.
 
-Some patterns take for ever on some texts, and Python's `re` holds the whole process while it looks. So the search
-runs in the sandbox, where it can be ended.
+Some patterns take forever on some texts, and Python's `re` blocks the whole process meanwhile. So the search runs in
+the sandbox, where it can be stopped.
 """
 
 from __future__ import annotations
@@ -24,11 +24,17 @@ print("found" if re.search(pattern, text, flags) else "absent")
 
 
 class Regex:
-    r"""Passed when `pattern` is found anywhere in the output; write `\A…\Z` for the whole of it.
+    r"""Passes an output in which `pattern` is found. Write `\A…\Z` to match the whole output.
 
-    flags: letters as in `(?i)`: a ASCII, i ignore case, m ^ and $ at each line, s dot matches line breaks, x verbose.
-    seconds: how long a search may take; over it the verdict is unknown. The feedback quotes the pattern.
-    Raises `InvalidInput`, with the place, for a pattern that is none.
+    The feedback quotes the pattern.
+
+    Args:
+        flags: letters as in `(?i)`: a ASCII, i ignore case, m ^ and $ at each line, s dot matches line breaks, x
+            verbose.
+        seconds: for a search. If it takes longer, the verdict is unknown.
+
+    Raises:
+        InvalidInput: the pattern is not valid. The message says where.
     """
 
     expects: Literal["text", "code", "workspace"] = "text"
@@ -48,7 +54,7 @@ class Regex:
         self._seconds = seconds
 
     async def evaluate(self, episode: Episode) -> Feedback:
-        """Raises `SandboxError` when nothing could be run."""
+        """Search the last attempt. Raises `SandboxError` if nothing could be run."""
         output = output_of(episode.trials[-1].attempt)
         ran = await self._sandbox.run(
             Job(
@@ -64,14 +70,14 @@ class Regex:
         if answer == "absent":
             return Feedback(False, f"The output does not match `{self._pattern}`.", source="regex")
         late = f"the search took more than {self._seconds:g} s, so the pattern is a slow one"
-        why = late if ran.timed_out else f"the search ended with {ran.exit_code}: {ran.stderr.strip()[-300:]}"
-        return Feedback(None, f"Could not be judged by `{self._pattern}`: {why}.", source="regex")
+        reason = late if ran.timed_out else f"the search ended with {ran.exit_code}: {ran.stderr.strip()[-300:]}"
+        return Feedback(None, f"Could not be judged by `{self._pattern}`: {reason}.", source="regex")
 
 
 def _where(error: Exception) -> str:
     if isinstance(error, re.error) and error.pos is not None:
-        at = (
+        place = (
             f"line {error.lineno}, column {error.colno}" if "\n" in str(error.pattern) else f"character {error.pos + 1}"
         )
-        return f"{error.msg} at {at}"
+        return f"{error.msg} at {place}"
     return str(error)

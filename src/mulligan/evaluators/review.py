@@ -1,4 +1,4 @@
-"""Lets the reflect.md of an agent defined in files judge: it passes the attempt, or its text is the feedback."""
+"""Judges by the reflect.md of an agent that is defined in files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DONE = re.compile(r"\s*DONE\b", re.IGNORECASE)
 
 
 class Review:
-    """Performs the step on the task and the result.
+    """Judges by a step that is performed on the task and the result.
 
     The attempt passes if `finish` is called with the key "done", or a plain text begins with the word DONE in any
     case. With any other key or text it fails, and the value or the whole text is the feedback. An attempt that was
@@ -26,8 +26,8 @@ class Review:
     can be used alone, without a model.
 
     Args:
-        step: a `StepFile` as JSON, made from reflect.md.
-        judged: the number of the last trial to judge. None judges all.
+        step: a `StepFile` as JSON, read from reflect.md.
+        judged: the number of the last trial that is judged. None judges all.
     """
 
     expects: Literal["text", "code", "workspace"] = "text"
@@ -49,11 +49,11 @@ class Review:
         trial = episode.trials[-1]
         if self._judged is not None and trial.number > self._judged:
             return Feedback(None, "The last trial is not judged (judge_last: false).", source="review")
-        shown = _shown(episode)
+        material = _shown(episode)
         async with self._tools.open(episode) as toolbox:
             seed = episode.head.seed + trial.number
-            made = await perform(self._step, shown, self._model, self._journal, toolbox, seed)
-        return verdict(made, trial.attempt)
+            result = await perform(self._step, material, self._model, self._journal, toolbox, seed)
+        return verdict(result, trial.attempt)
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes
@@ -69,11 +69,11 @@ def _shown(episode: Episode) -> str:
     return mask_attempt(review_text(episode.task, episode.trials[-1]), task_text(episode.task))
 
 
-def verdict(made: Performed, attempt: Attempt) -> Feedback:
-    """What the review came to, as feedback."""
-    if made.halted:
-        return Feedback(None, f"The reflector came to no verdict: {made.halted}.", source="review")
-    done = _DONE.match(made.text) is not None if made.key is None else made.key.casefold() == "done"
+def verdict(result: Performed, attempt: Attempt) -> Feedback:
+    """The feedback of a review."""
+    if result.halted:
+        return Feedback(None, f"The reflector came to no verdict: {result.halted}.", source="review")
+    done = _DONE.match(result.text) is not None if result.key is None else result.key.casefold() == "done"
     halted = attempt.outcome.halted if attempt.outcome else None
     note = (f"the reflector was satisfied with an attempt that was halted: {halted}",) if done and halted else ()
-    return Feedback(done and not halted, made.text, source="review", notes=note)
+    return Feedback(done and not halted, result.text, source="review", notes=note)

@@ -1,8 +1,7 @@
-"""Judges Rust code by tests: what the compiler refuses is the feedback, else a verdict for each assert.
+"""Judges Rust code by tests. The feedback has the errors of the compiler, else a verdict for each assert.
 
-Compiler and program run in the sandbox, each test in a process of its own. In `oracle/rust`, `program` reads the
-tests, `building` says what they are compiled into, and `judge.rs` tells passed from failed. What can be forged:
-design/018.
+The compiler and the program run in the sandbox, each test in a process of its own. In `oracle/rust`, `program` reads
+the tests, `building` makes the crate to compile, and `judge.rs` runs the tests. For what can be forged see design/018.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from mulligan.core.protocols import Ran, Sandbox
 from mulligan.core.records import Episode, Feedback, Finding, Json
 from mulligan.oracle.python.feedback import FORGEABLE
 from mulligan.oracle.rust import feedback
-from mulligan.oracle.rust.building import COMPILING, NONE_MADE, Crate, crate, job, toolchain
+from mulligan.oracle.rust.building import COMPILER_SECONDS, NO_PROGRAM, Crate, crate, job, toolchain
 from mulligan.oracle.rust.feedback import CompilerErrors, Verdict, refused
 from mulligan.oracle.rust.program import read
 from mulligan.text.evidence import evidence_of
@@ -25,7 +24,7 @@ from mulligan.text.thoughts import output_of
 
 SOURCE = "rust_tests"
 _ROUNDS = 6
-"""How often it is compiled anew without the tests that do not compile: the compiler stops after each of its passes."""
+"""How often the crate is compiled again without the tests that do not compile: each pass of the compiler finds more."""
 _UNSAFE = re.compile(r"\b(unsafe|extern|no_mangle|export_name|link_section|link|global_asm|naked)\b")
 _DERIVED = re.compile(r"#!?\[\s*derive\s*\([^)]*\)\s*\]")
 _EQUAL = re.compile(r"\bPartialEq\b")
@@ -38,10 +37,10 @@ class RustTests:
     it passed}.
 
     Args:
-        tests: a Rust test program with a plain `fn main`, or a list of tests. Of a program each assert is a test, run
-            after the statements before it that assert nothing.
-        seconds: wall time of all tests together. One of four or more tests may take a fourth of it. The compiler has
-            30 s of its own.
+        tests: a Rust test program with a plain `fn main`, or a list of tests. Each assert of a program is a test, which
+            is run after the statements before it that are not asserts.
+        seconds: wall time for all tests. With four or more tests, each may take a fourth of it. The compiler has 30 s
+            more.
         memory: MB for each test.
         layout: of the feedback: Mulligan's ("ours"), or what Reflexion's code prints ("reference").
 
@@ -75,16 +74,16 @@ class RustTests:
 
     @classmethod
     def check(cls, tests: str | Sequence[str]) -> None:
-        """Raises `InvalidInput` for tests that cannot be used. Needs no compiler."""
+        """Raises `InvalidInput` if tests cannot be used. Needs no compiler."""
         read(tests)
 
     @classmethod
     def ready(cls) -> None:
-        """Raises `SandboxError`, saying what to install, where Rust cannot be judged on this machine."""
+        """Raises `SandboxError`, with what to install, if Rust cannot be judged on this machine."""
         toolchain()
 
     async def evaluate(self, episode: Episode) -> Feedback:
-        """Judges the newest attempt's output as code. Raises `SandboxError` when nothing could be compiled or run."""
+        """Judge the newest attempt's output as code. Raises `SandboxError` if nothing could be compiled or run."""
         code = output_of(episode.trials[-1].attempt).replace("\r\n", "\n")
         if self._program.open and open_braces(code) == 1:
             code += "\n}"
@@ -108,56 +107,62 @@ class RustTests:
     def _feedback(
         self, passed: list[bool], text: str, notes: tuple[str, ...], findings: Sequence[Finding] = ()
     ) -> Feedback:
-        own: dict[str, Json] = {"tests": [test.text for test in self._program.tests], "passed": passed}
-        evidence = evidence_of(findings or [Finding(got=text)], **own)
+        extra: dict[str, Json] = {"tests": [test.text for test in self._program.tests], "passed": passed}
+        evidence = evidence_of(findings or [Finding(got=text)], **extra)
         return Feedback(all(passed), text, sum(passed) / len(passed), SOURCE, notes, evidence=evidence)
 
     async def _verdicts(self, code: str) -> tuple[dict[int, Verdict], str]:
-        """By test; or why the code cannot be compiled. A test that does not compile with the code costs no other."""
+        """The verdicts by the numbers of the tests, and why the code cannot be compiled, "" if it can.
+
+        A test that does not compile with the code does not affect the others.
+        """
         tests = self._program.tests
-        found = {number: Verdict("unread", message=t.broken) for number, t in enumerate(tests) if t.broken}
+        verdicts = {number: Verdict("unread", message=t.broken) for number, t in enumerate(tests) if t.broken}
         for _ in range(_ROUNDS):
-            active = [number for number in range(len(tests)) if number not in found]
+            active = [number for number in range(len(tests)) if number not in verdicts]
             if not active:
-                return found, ""
-            made = crate(self._program, active, self._toolchain, self._seconds, self._memory)
-            ran = await self._sandbox.run(job(made, code, self._toolchain, self._seconds))
-            if ran.exit_code != NONE_MADE:
-                return self._ran(found, active, ran, made)
-            errors = refused(ran.stderr, made, self._toolchain)
+                return verdicts, ""
+            built = crate(self._program, active, self._toolchain, self._seconds, self._memory)
+            ran = await self._sandbox.run(job(built, code, self._toolchain, self._seconds))
+            if ran.exit_code != NO_PROGRAM:
+                return self._ran(verdicts, active, ran, built)
+            errors = refused(ran.stderr, built, self._toolchain)
             if errors.code or not errors.tests:
-                return found, self._refusal(errors, ran)
-            found |= feedback.uncompiled(errors.tests)
-        lacking = {number: ("the compiler rejects it",) for number in range(len(tests)) if number not in found}
-        return found | feedback.uncompiled(lacking), ""
+                return verdicts, self._refusal(errors, ran)
+            verdicts |= feedback.uncompiled(errors.tests)
+        rejected = {number: ("the compiler rejects it",) for number in range(len(tests)) if number not in verdicts}
+        return verdicts | feedback.uncompiled(rejected), ""
 
     def _ran(
-        self, found: dict[int, Verdict], active: Sequence[int], ran: Ran, made: Crate
+        self, verdicts: dict[int, Verdict], active: Sequence[int], ran: Ran, built: Crate
     ) -> tuple[dict[int, Verdict], str]:
-        said = feedback.read(ran.stdout, made.secret)
-        if not said and ran.exit_code in (126, 127):
+        results = feedback.read(ran.stdout, built.secret)
+        if not results and ran.exit_code in (126, 127):
             raise SandboxError(f"The judged program could not be started: {ran.stderr.strip()[-600:]}")
-        if not said and made.secret not in ran.stdout and ran.exit_code is None:
+        if not results and built.secret not in ran.stdout and ran.exit_code is None:
             if ran.timed_out:
-                return found, f"The code cannot be compiled: the compiler did not finish within {COMPILING:g} s."
-            return found, f"The code cannot be compiled: the compiler was stopped.{ran.stderr.rstrip()[-200:]}"
-        return found | {number: said.get(place, Verdict("lost")) for place, number in enumerate(active)}, ""
+                return (
+                    verdicts,
+                    f"The code cannot be compiled: the compiler did not finish within {COMPILER_SECONDS:g} s.",
+                )
+            return verdicts, f"The code cannot be compiled: the compiler was stopped.{ran.stderr.rstrip()[-200:]}"
+        return verdicts | {number: results.get(place, Verdict("lost")) for place, number in enumerate(active)}, ""
 
     def _refusal(self, errors: CompilerErrors, ran: Ran) -> str:
-        shown = errors.code or errors.others
-        if not shown:
+        messages = errors.code or errors.others
+        if not messages:
             if "$message_type" not in ran.stderr and '"level"' not in ran.stderr:
                 raise SandboxError(f"The Rust compiler could not be started: {ran.stderr.strip()[-600:]}")
-            shown = ("error: the compiler ended without saying where the mistake is",)
-        return feedback.refusal(shown, self._layout)
+            messages = ("error: the compiler ended without saying where the mistake is",)
+        return feedback.refusal(messages, self._layout)
 
 
 def _notes(code: str, verdicts: Mapping[int, Verdict]) -> tuple[str, ...]:
-    """What qualifies a verdict: code and tests share a process, which safe Rust cannot leave, and some can."""
+    """Notes if the code can forge a verdict: code and tests share a process, and only safe Rust is harmless there."""
     bare = masked(code)
     used = sorted(set(_UNSAFE.findall(bare)))
     notes = [f"{FORGEABLE} (the code uses {', '.join(used)})"] if used else []
-    own = any(verdict.kind == "own" for verdict in verdicts.values())
-    if own or _EQUAL.search(_DERIVED.sub("", bare)):
+    compares = any(verdict.kind == "own" for verdict in verdicts.values())
+    if compares or _EQUAL.search(_DERIVED.sub("", bare)):
         notes.append(f"{FORGEABLE} (the code decides itself when values of its own types are equal)")
     return tuple(notes)

@@ -1,9 +1,9 @@
-"""Judges Python code by a tests file, with the verdict computed where the code cannot reach.
+"""Judges Python code by a tests file. The verdict is computed where the code cannot reach it.
 
-Two sandboxed processes: the candidate holds the model's code, the examiner runs the tests with stand-ins for the
-candidate's functions, and this file carries lines between them. Only plain values cross. Tests that need candidate
-and tests in one process get that, and the verdict is marked: it can be forged. How tests are read and rewritten, and
-what crosses, is in `mulligan/oracle/python/`.
+There are two sandboxed processes: the candidate has the model's code, and the examiner runs the tests with stand-ins
+for the candidate's functions. This file passes lines between them; only plain values cross. If tests need the code in
+their own process, they get it, and the verdict is marked as one that can be forged. How tests are read and rewritten,
+and what crosses, is in `mulligan/oracle/python/`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mulligan.oracle.python.remote import CALL
 from mulligan.text.thoughts import output_of
 
 _GRACE = 2.0
-"""Seconds that the examiner gets to finish by itself when the time for the tests is over."""
+"""Seconds that the examiner has to finish by itself after the time for the tests is over."""
 _LINE = 2 * wire.MOST
 _CALL = wire.encode(CALL)
 
@@ -42,12 +42,11 @@ class UnitTests:
         longest: seconds that one test may take. None means a fourth of `seconds` if there are four tests or more.
         memory: MB for each process.
         name: what errors call the file.
-        tests_run: "apart" from the attempt wherever that is possible, or "beside" it in one process, where the attempt
-            can forge the verdict.
+        tests_run: "apart" from the attempt if possible, or "beside" it in one process, where the attempt can forge the
+            verdict.
 
     Raises:
-        InvalidInput: the file cannot be used: it is broken, holds no test, or asks for a fixture that it does not
-            define.
+        InvalidInput: the file is broken, has no test, or needs a fixture that it does not define.
     """
 
     expects: Literal["text", "code", "workspace"] = "code"
@@ -83,29 +82,29 @@ class UnitTests:
 
     @classmethod
     def check(cls, tests: str, name: str = "tests.py") -> None:
-        """Raises `InvalidInput`, with file and line, when this tests file cannot be used."""
+        """Raises `InvalidInput`, with the file and the line, if this tests file cannot be used."""
         read(tests, name)
 
     async def evaluate(self, episode: Episode) -> Feedback:
-        """Judges the newest attempt's output as code. Raises `SandboxError` when nothing could be run."""
+        """Judge the newest attempt's output as code. Raises `SandboxError` if nothing could be run."""
         return self._feedback(*await self._judged(output_of(episode.trials[-1].attempt)))
 
     async def each(self, episode: Episode) -> tuple[Feedback, tuple[bool, ...]]:
-        """What `evaluate` says, and for each test whether it passed, in order; none where there is no verdict."""
+        """The feedback of `evaluate`, and whether each test passed, in order; empty if there is no verdict."""
         report, notes = await self._judged(output_of(episode.trials[-1].attempt))
         first = self._feedback(report, notes)
         return first, () if first.passed is None else verdicts(self._plan, report)
 
     async def _judged(self, code: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The report, and what qualifies it."""
+        """The report of the tests, and notes on it."""
         # design/005: the tests or the user choose the path, never the attempt
-        why = self._plan.why or ("as you chose" if self._beside else None)
-        if why is None:
+        reason = self._plan.why or ("as you chose" if self._beside else None)
+        if reason is None:
             report = await self._ask(code, in_process=False)
             if "forgeable" not in report:
                 return report, ()
-            why = str(report["forgeable"])
-        return await self._ask(code, in_process=True), (f"{FORGEABLE} ({why})",)
+            reason = str(report["forgeable"])
+        return await self._ask(code, in_process=True), (f"{FORGEABLE} ({reason})",)
 
     def _feedback(self, report: dict[str, Any], notes: tuple[str, ...]) -> Feedback:
         if "failed" in report:
@@ -118,7 +117,7 @@ class UnitTests:
             return failed("No test result: the report of the tests is garbled.", notes)
 
     async def _ask(self, code: str, *, in_process: bool) -> dict[str, Any]:
-        """The examiner's report; or "failed" or "unknown" with the reason, when it gave none."""
+        """The examiner's report; if it gave none, "failed" or "unknown" with the reason."""
         try:
             order = wire.encode(self._plan.job(code, in_process, self._seconds, self._longest))
         except (wire.NotPlain, UnicodeError) as error:
@@ -133,22 +132,22 @@ class UnitTests:
                     report = await _relay(examiner, candidate, order, self._seconds)
             except TimeoutError:
                 report = None
-                why = f"the tests did not finish within {self._seconds:g} s"
+                reason = f"the tests did not finish within {self._seconds:g} s"
             else:
-                why = "the process ended before the tests were over (os._exit, a crash, or out of memory)"
+                reason = "the process ended before the tests were over (os._exit, a crash, or out of memory)"
         if report is not None:
             return report
         if in_process or candidate.asked:
-            return {"failed": f"No test result: {why}."}
-        return {"unknown": f"The tests could not judge the code: {why}, and the code was never called."}
+            return {"failed": f"No test result: {reason}."}
+        return {"unknown": f"The tests could not judge the code: {reason}, and the code was never called."}
 
     def _job(self, program: Literal["examiner", "candidate"], code: str) -> Job:
-        """Python without site packages starts twice as fast; they are there when code or tests import any."""
-        lean = () if foreign(code) or self._plan.modules else ("-S",)
+        """A job with site packages only if the code or the tests import any: without them, Python starts faster."""
+        options = () if foreign(code) or self._plan.modules else ("-S",)
         return Job(
-            (sys.executable, "-I", *lean, "-c", programs.START),
+            (sys.executable, "-I", *options, "-c", programs.START),
             files={"program": programs.program(program)},
-            env={} if lean else {"OPENBLAS_NUM_THREADS": "1"},  # numpy takes memory for each thread
+            env={} if options else {"OPENBLAS_NUM_THREADS": "1"},  # numpy takes memory for each thread
             seconds=self._seconds + 2 * _GRACE,
             memory=self._memory,
             output=_LINE,
@@ -156,7 +155,7 @@ class UnitTests:
 
 
 class _Candidate:
-    """The candidate's process: started when it is first asked, and again after it hung or died."""
+    """The candidate's process. It is started for the first request, and again after it hung or died."""
 
     def __init__(self, sandbox: Sandbox, job: Job, limit: float) -> None:
         self._sandbox = sandbox
@@ -167,11 +166,11 @@ class _Candidate:
         self._load = ""
         self.asked = False
 
-    async def ask(self, line: str, left: float) -> str:
-        """Its reply to a request, or ours in its place. `left`: seconds for the whole file that are left."""
-        if left <= 0:
+    async def ask(self, line: str, remaining: float) -> str:
+        """The reply to a request, or ours if there is none. remaining: seconds for the rest of the file."""
+        if remaining <= 0:
             return wire.encode(["timeout", None])
-        limit = left if not self._load else min(self._limit, left)
+        limit = remaining if not self._load else min(self._limit, remaining)
         self.asked = self.asked or line.split(" ", 2)[1] == _CALL
         try:
             async with asyncio.timeout(limit):
@@ -201,14 +200,14 @@ class _Candidate:
 
 
 async def _relay(examiner: Channel, candidate: _Candidate, order: str, seconds: float) -> dict[str, Any] | None:
-    """Carries lines until the examiner gives its report with the nonce; None when it ends without one."""
+    """Pass lines until the examiner gives its report with the nonce; None if it ends without one."""
     clock = asyncio.get_running_loop().time
-    ends = clock() + seconds
+    deadline = clock() + seconds
     nonce: str | None = None
     await examiner.send(order)
     while (line := await examiner.receive()) is not None:
         if line.startswith("?"):
-            await examiner.send(await candidate.ask(line[1:], ends - clock()))
+            await examiner.send(await candidate.ask(line[1:], deadline - clock()))
         elif line == "." and nonce is None:
             nonce = secrets.token_hex(16)
             await examiner.send(nonce)

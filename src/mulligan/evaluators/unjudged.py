@@ -1,4 +1,4 @@
-"""Gives no verdict: the attempt is handed out as it is, and the record says that nobody judged it."""
+"""Gives no verdict: the attempt is returned as it is, and the record says that there was no judge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mulligan.core.records import Episode, Feedback
 
 
 class Unjudged:
-    """The verdict is `passed=None`. An attempt that was halted, for example by a step limit, fails with the reason."""
+    """Always returns `passed=None`, except that an attempt that was halted, as by a step limit, fails."""
 
     expects: Literal["text", "code", "workspace"] = "text"
     judges = False

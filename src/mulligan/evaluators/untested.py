@@ -13,7 +13,7 @@ TEXT = "No tests were run, so it is not known whether the program is right. Look
 
 
 class Untested:
-    """`passed` is always False, so that all trials are made; no score, as nothing was measured. text: the feedback."""
+    """Never passes, so that all trials are made. There is no score, as nothing is measured. text: the feedback."""
 
     expects: Literal["text", "code", "workspace"] = "code"
 

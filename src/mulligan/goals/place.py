@@ -38,9 +38,9 @@ class Place:
 
     def __init__(self, folder: str) -> None:
         self.folder = os.path.realpath(folder)
-        found = repository(self.folder)
-        own = found is not None and found.own  # a link to somebody else's repository is no worktree of it
-        self.common, self.top = (found.common, found.top) if found and own else ("", self.folder)
+        here = repository(self.folder)
+        is_own = here is not None and here.own  # a link to somebody else's repository is no worktree of it
+        self.common, self.top = (here.common, here.top) if here and is_own else ("", self.folder)
 
     @property
     def prefix(self) -> str:
@@ -74,27 +74,27 @@ def fingerprint(folder: str) -> str:
     """
     import hashlib  # while the worker starts, as `subprocess`
 
-    listed = _listed(folder)
-    if None in listed:
+    listings = _listed(folder)
+    if None in listings:
         paths: Sequence[str] = list(_walked(folder))
         state = ""
     else:
-        changed, ignored = ((one or "").split("\0") for one in listed)
+        changed, ignored = ((listing or "").split("\0") for listing in listings)
         paths = [path for path in (*changed, *ignored) if path and not path.endswith("/")]
         git = repository(folder)
         state = git.head if git else ""
-    found = hashlib.sha256(state.encode())
+    digest = hashlib.sha256(state.encode())
     for path in sorted(set(paths)):
         try:
-            about = os.lstat(os.path.join(folder, path))
-            found.update(
-                f"{path}\0{about.st_mode} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}\0".encode(
+            status = os.lstat(os.path.join(folder, path))
+            digest.update(
+                f"{path}\0{status.st_mode} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}\0".encode(
                     errors="surrogateescape"
                 )
             )
         except OSError:
-            found.update(f"{path}\0gone\0".encode(errors="surrogateescape"))
-    return found.hexdigest()[:32]
+            digest.update(f"{path}\0gone\0".encode(errors="surrogateescape"))
+    return digest.hexdigest()[:32]
 
 
 def _listed(folder: str) -> list[str | None]:
@@ -104,7 +104,7 @@ def _listed(folder: str) -> list[str | None]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     null, pipe = subprocess.DEVNULL, subprocess.PIPE
     try:
-        asked = [
+        processes = [
             subprocess.Popen(
                 ["git", *_QUIET, *words],
                 cwd=folder,
@@ -117,25 +117,25 @@ def _listed(folder: str) -> list[str | None]:
         ]
     except OSError:
         return [None]
-    said = [one.communicate()[0] for one in asked]
+    outputs = [process.communicate()[0] for process in processes]
     return [
-        None if one.returncode else text.decode("utf-8", "surrogateescape")
-        for one, text in zip(asked, said, strict=True)
+        None if process.returncode else text.decode("utf-8", "surrogateescape")
+        for process, text in zip(processes, outputs, strict=True)
     ]
 
 
 def _walked(folder: str) -> Iterator[str]:
     """The files of a folder without git, hidden folders left out."""
-    left, within = _MOST, [folder]
-    while within and left > 0:
+    remaining, folders = _MOST, [folder]
+    while folders and remaining > 0:
         try:
-            entries = sorted(os.scandir(within.pop()), key=lambda entry: entry.name)
+            entries = sorted(os.scandir(folders.pop()), key=lambda entry: entry.name)
         except OSError:
             continue
         for entry in entries:
-            left -= 1
+            remaining -= 1
             if entry.is_dir(follow_symlinks=False):
-                within += (
+                folders += (
                     [] if entry.name.startswith(".") or entry.name in ("node_modules", "__pycache__") else [entry.path]
                 )
             else:

@@ -43,7 +43,7 @@ async def _sync(goals: Goals, goal_id: str) -> None:
     async with open_store(goal.settings["store"]) as store:
         ledger = Ledger(store)
         for work in goals.works(goal_id):
-            tries = [one for one in goals.tries(goal_id, work.agent, work.session) if one.state == DONE]
+            tries = [try_row for try_row in goals.tries(goal_id, work.agent, work.session) if try_row.state == DONE]
             if not tries:
                 continue
             id = f"{work.episode}.1"
@@ -53,14 +53,14 @@ async def _sync(goals: Goals, goal_id: str) -> None:
                 with suppress(MulliganError):  # another process was first
                     await ledger.begin(_begun(goal, work, tries[0].at))
             async with ledger.hold(id, wait=_WAIT) as entry:
-                for one in tries:
-                    n: int = one.n
-                    there = entry.episode.trials[n - 1] if n <= len(entry.episode.trials) else None
-                    if there is None:
-                        note = f"{UNCHANGED}\n" if one.unchanged else ""
-                        await entry.append(Acted(one.n, Attempt(note + one.attempt)))
-                    if there is None or there.feedback is None:
-                        await entry.append(Evaluated(one.n, from_json(Feedback, one.feedback)))
+                for try_row in tries:
+                    n: int = try_row.n
+                    recorded = entry.episode.trials[n - 1] if n <= len(entry.episode.trials) else None
+                    if recorded is None:
+                        note = f"{UNCHANGED}\n" if try_row.unchanged else ""
+                        await entry.append(Acted(try_row.n, Attempt(note + try_row.attempt)))
+                    if recorded is None or recorded.feedback is None:
+                        await entry.append(Evaluated(try_row.n, from_json(Feedback, try_row.feedback)))
                 if entry.episode.stop is None and (stop := _stop(goal, work)):
                     await entry.append(Stopped(stop))
 
@@ -108,13 +108,13 @@ def checks_of(agent: str, session: str) -> list[Turn]:
         return [
             Turn(
                 "tool",
-                one.feedback["text"],
+                verdict.feedback["text"],
                 "Bash",
-                f"goal {one.goal} {one.n}",
-                not one.passed,
-                one.at,
-                command=one.check,
-                output=one.feedback["text"],
+                f"goal {verdict.goal} {verdict.n}",
+                not verdict.passed,
+                verdict.at,
+                command=verdict.check,
+                output=verdict.feedback["text"],
             )
-            for one in goals.verdicts(agent, session)
+            for verdict in goals.verdicts(agent, session)
         ]

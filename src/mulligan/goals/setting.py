@@ -141,29 +141,29 @@ def set_goal(
         tracked = states.names(place.folder, start) if start else ()
         spec: Any = goal["spec"]
         settings["surroundings"] = surroundings(spec["env"], spec["argv"], place.folder, place.prefix, tracked)
-    row = Row(list(goal), list(goal.values()))
-    row.first = None
+    draft = Row(list(goal), list(goal.values()))
+    draft.first = None
     begin()
-    settings["contents"] = asyncio.run(Judge(row, place.folder, place.top).try_out())
+    settings["contents"] = asyncio.run(Judge(draft, place.folder, place.top).try_out())
     goals.set(goal, who)
-    there = goals.goal(id)
-    assert there is not None
+    row = goals.goal(id)
+    assert row is not None
     if not wish.first_check:
-        return there
+        return row
     worker = Worker()
     try:
-        ended = worker.judge(there, None, place.folder, place.top, wish.seconds + _STARTING if wait is None else wait)
+        in_time = worker.judge(row, None, place.folder, place.top, wish.seconds + _STARTING if wait is None else wait)
     finally:
         worker.close()
-    there = goals.goal(id) or there
-    if ended and there.first and there.first["passed"] is None:
-        end(goals, there, CLEARED, "mulligan")
-        raise InvalidInput(f"The check cannot judge here, so no goal was set.\n{there.first['text']}")
-    return there
+    row = goals.goal(id) or row
+    if in_time and row.first and row.first["passed"] is None:
+        end(goals, row, CLEARED, "mulligan")
+        raise InvalidInput(f"The check cannot judge here, so no goal was set.\n{row.first['text']}")
+    return row
 
 
 def _check_one_judge(wish: Wish) -> None:
-    judges = [one for one in (wish.check, wish.tests, wish.rubric) if one]
+    judges = [judge for judge in (wish.check, wish.tests, wish.rubric) if judge]
     if len(judges) > 1:
         raise InvalidInput(f"Give only one judge: a command, --tests or --judge, not {' and '.join(judges)!r}.")
     if not judges:
@@ -179,11 +179,11 @@ def _check(wish: Wish, id: str, place: Place) -> str:
     file = Path(place.folder, wish.tests)
     if not file.is_file():
         raise InvalidInput(f"There is no file {file}.")
-    own = Path(home(), "goal-tests", id, file.name)
-    own.parent.mkdir(parents=True)
-    own.write_bytes(file.read_bytes())
+    copy = Path(home(), "goal-tests", id, file.name)
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(file.read_bytes())
     return shlex.join(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", place.folder, str(own)]
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", place.folder, str(copy)]
     )
 
 

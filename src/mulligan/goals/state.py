@@ -1,7 +1,7 @@
-"""What is recorded of goals: one SQLite file in Mulligan's home, which hooks, workers and commands share.
+"""The record of goals: one SQLite file in Mulligan's home that hooks, workers and commands share.
 
-Every method is one transaction. A try is a row with a number of its own: it is written before the check runs, so a
-process that is killed leaves a row that the next stop takes over, and no try counts twice.
+Every method is one transaction. A try is a row with a number. It is written before the check runs, so that a process
+that is killed leaves a row that the next stop takes over, and no try counts twice.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 MARKER = "goals.on"
-"""The file that is there as long as a goal is, so that hooks look no further where it is not."""
+"""A file that exists while there is a goal. Without it, hooks do not look for goals."""
 DAY = 86400.0
 """Seconds without a session after which a goal ends."""
 SAME_IN_ROW = 3
-"""Tries in a row after which the same things fail, or nothing has changed, that end a goal for a session."""
+"""A session's work ends after so many tries in a row with the same failures, or without a change."""
 
 _TWIN = 3600.0
-"""Seconds before the last verdict was given in which a process began that asks about the same stop. More: the machine
-was started anew."""
+"""A process that started at most so many seconds before the last verdict was told asks about the same stop. If it is
+more, the machine was restarted meanwhile."""
 
 NEW_TRIES = "resumed with new tries"
 NO_PROGRESS = f"the same things failed in {SAME_IN_ROW} tries in a row"
@@ -42,15 +42,15 @@ _WHO = "goal = ? AND agent = ? AND session = ?"
 
 
 class Goals(Database):
-    """The record of goals. To be closed, or used as a context manager. Raises `sqlite3.Error`."""
+    """The record of goals. Close it, or use it as a context manager. Raises `sqlite3.Error`."""
 
     # --- goals --------------------------------------------------------------------------------------------------
 
     def set(self, goal: Mapping[str, Any], who: str) -> None:
-        """Begin a goal; one that the same folder has is cleared.
+        """Add a goal, and clear the one that the same folder has.
 
         Args:
-            goal: id, folder, common, prefix, label, settings and spec; the last two as JSON has them.
+            goal: id, folder, common, prefix, label, settings and spec.
             who: who set it, for the log.
         """
         now = time.time()
@@ -72,7 +72,7 @@ class Goals(Database):
         self._write(add, lasting=True)
 
     def change(self, goal: str, state: str, who: str) -> None:
-        """Pause, resume or end a goal. Resuming opens the work of all sessions anew: their tries count from there."""
+        """Pause, resume or end a goal. After resuming, the tries of all sessions are counted from 1 again."""
 
         def change() -> None:
             self._note(goal, who, state)
@@ -91,7 +91,7 @@ class Goals(Database):
         self._write(self._unmark)
 
     def leave(self, goal: str) -> None:
-        """End the work of all sessions that goes on, as their tries are about to count anew."""
+        """End the open work of all sessions, before their tries are counted anew."""
         self._write(
             lambda: self._db.execute(
                 "UPDATE work SET state = 'ended', why = ? WHERE goal = ? AND state = 'open'", (NEW_TRIES, goal)
@@ -99,7 +99,7 @@ class Goals(Database):
         )
 
     def _close(self, which: str, state: str, *given: Any) -> None:
-        """End goals. The environment of the check is forgotten with them."""
+        """End goals, and forget the environment of their checks."""
         self._db.execute(f"UPDATE goals SET state = ?, spec = '{{}}' WHERE {which}", (state, *given))
 
     @property
@@ -107,20 +107,20 @@ class Goals(Database):
         return os.path.join(os.path.dirname(self.path), MARKER)
 
     def _unmark(self) -> None:
-        """Remove the file that hooks look for where no goal is left. Within a transaction, so that none is set then."""
+        """Remove `MARKER` if no goal is left. In a transaction, so that no goal is set meanwhile."""
         left = self._db.execute("SELECT 1 FROM goals WHERE state IN ('active', 'paused') LIMIT 1").fetchone()
         if not left and os.path.exists(self._marker):
             os.unlink(self._marker)
 
     def standing(self) -> list[Row]:
-        """The goals that are active or paused. One whose last session was a day ago ends here."""
-        old = [
+        """The goals that are active or paused. Goals without a session for a day are ended first."""
+        expired = [
             row.id
             for row in self._rows(
                 "SELECT id FROM goals WHERE state IN ('active', 'paused') AND seen < ?", time.time() - DAY
             )
         ]
-        for id in old:
+        for id in expired:
             self.change(id, EXPIRED, "mulligan")
         return self._rows("SELECT * FROM goals WHERE state IN ('active', 'paused')")
 
@@ -128,26 +128,26 @@ class Goals(Database):
         return next(iter(self._rows("SELECT * FROM goals WHERE id = ?", id)), None)
 
     def newest(self, folder: str) -> Row | None:
-        """The last goal that was set in this folder, whatever has become of it."""
+        """The last goal that was set in this folder, in any state."""
         return next(iter(self._rows("SELECT * FROM goals WHERE folder = ? ORDER BY made DESC LIMIT 1", folder)), None)
 
     def keep_first(self, goal: str, feedback: Any) -> None:
-        """What the check showed when the goal was set."""
+        """Keep the feedback of the check when the goal was set."""
         self._write(lambda: self._db.execute("UPDATE goals SET first = ? WHERE id = ?", (json.dumps(feedback), goal)))
 
     def keep_best(self, goal: str, best: Any) -> None:
-        """The state with the best score so far."""
+        """Keep the state with the best score so far."""
         self._write(lambda: self._db.execute("UPDATE goals SET best = ? WHERE id = ?", (json.dumps(best), goal)))
 
     def note(self, goal: str, who: str, what: str) -> None:
-        """Record what somebody did, or wanted to do and was refused."""
+        """Log what somebody did, or was refused."""
         self._write(lambda: self._note(goal, who, what))
 
     def _note(self, goal: str, who: str, what: str) -> None:
         self._db.execute("INSERT INTO log (at, goal, who, what) VALUES (?, ?, ?, ?)", (time.time(), goal, who, what))
 
     def log(self, limit: int = 20) -> list[Row]:
-        """The newest first."""
+        """The newest entries of the log, newest first."""
         return self._rows("SELECT * FROM log ORDER BY n DESC LIMIT ?", limit)
 
     # --- the work of a session --------------------------------------------------------------------------------------
@@ -159,14 +159,14 @@ class Goals(Database):
         return self._rows("SELECT * FROM work WHERE goal = ? ORDER BY rowid", goal)
 
     def tries(self, goal: str, agent: str = "", session: str = "") -> list[Row]:
-        """The tries of a session, or of all, in their order."""
+        """The tries of a session, or of all sessions, in their order."""
         return self._rows(
             "SELECT * FROM tries WHERE goal = ?1 AND (?2 = '' OR (agent = ?2 AND session = ?3)) ORDER BY at, n",
             *(goal, agent, session),
         )
 
     def verdicts(self, agent: str, session: str) -> list[Row]:
-        """The tries of a session whose command ran and gave a verdict, each with its goal's command line as `check`."""
+        """The tries of a session in which a command gave a verdict, each with the command line as `check`."""
         return self._rows(
             "SELECT t.*, json_extract(g.settings, '$.check') AS 'check' FROM tries t JOIN goals g ON g.id = t.goal "
             "WHERE t.agent = ? AND t.session = ? AND t.passed IS NOT NULL AND NOT t.unchanged "
@@ -175,7 +175,7 @@ class Goals(Database):
         )
 
     def prompted(self, goal: str, agent: str, session: str, state: str) -> None:
-        """A turn begins with the folder in this state: the user has said something, or the session was resumed."""
+        """Note that a turn begins with the folder in this state."""
         who = (goal, agent, session)
 
         def note() -> None:
@@ -188,7 +188,7 @@ class Goals(Database):
         self._write(note)
 
     def command(self, goal: str, agent: str, session: str) -> None:
-        """The agent runs a command that may change something."""
+        """Note that the agent runs a command that may change something."""
         who = (goal, agent, session)
 
         def note() -> None:
@@ -203,7 +203,7 @@ class Goals(Database):
         return self._rows(f"SELECT * FROM work WHERE {_WHO}", *who)[0]
 
     def _spent(self, work: Row, who: Sequence[str]) -> float:
-        """Seconds that the agent has worked, by a clock that nobody sets; the time between turns does not count."""
+        """Seconds that the agent has worked, by the monotonic clock, without the time between turns."""
         now = time.monotonic()
         spent = work.seconds + max(0.0, now - (now if work.clock is None else work.clock))
         self._db.execute(f"UPDATE work SET seconds = ?, clock = ? WHERE {_WHO}", (spent, now, *who))
@@ -214,16 +214,16 @@ class Goals(Database):
     def begin(
         self, goal: Row, agent: str, session: str, state: str, asker: str, started: float, *, always: bool = False
     ) -> Row | None:
-        """The try that this stop is, if it is one; None: the turn may end, or another process answers.
+        """Begin the try that a stop is. None: it is no try, so the turn may end, or another process answers.
 
-        A try that a killed process left is taken over. One in which nothing has changed since the last check has that
-        one's verdict at once. `fresh` of the result: its check is to be run.
+        A try that a killed process left is taken over. If nothing has changed since the last check, the try gets the
+        verdict of that one at once; else the result has `fresh` set, and its check has to be run.
 
         Args:
             state: that of the folder.
             asker: the process that asks; see `recording.holders`.
             started: when that process began, by `time.monotonic`.
-            always: whether it is a try where nothing has changed since the turn began, too.
+            always: the stop is a try even if nothing has changed since the turn began.
         """
         from mulligan.recording.holders import died
 
@@ -268,7 +268,7 @@ class Goals(Database):
         return self._write(begin, lasting=True)
 
     def own(self, goal: str, agent: str, session: str, n: int, owner: str) -> Row | None:
-        """The try, if it still runs; from now on this process is its owner."""
+        """Make this process the owner of a try. Returns the try; None if it does not run any more."""
         who = (goal, agent, session)
 
         def take() -> Row | None:
@@ -282,13 +282,13 @@ class Goals(Database):
     def finish(
         self, goal: Row, one: Row, passed: bool | None, feedback: Any, keys: Sequence[str], state: str, attempt: str
     ) -> None:
-        """The verdict on a try, and what follows from it: the goal is passed, or ends for this session.
+        """Record the verdict on a try, by which the goal may be passed, or end for this session.
 
         Args:
-            feedback: as `core.codec` writes it.
-            keys: what the failures are known by.
-            state: the folder's, after the check; "" for one that passed.
-            attempt: what differs from the state in which the goal was set.
+            feedback: in the form of `core.codec`.
+            keys: the failures, from `failures`.
+            state: that of the folder after the check; "" if the try passed.
+            attempt: the changes since the goal was set.
         """
         who = (one.goal, one.agent, one.session)
 
@@ -331,7 +331,8 @@ class Goals(Database):
             self._stop(who, "the time is up")
         else:
             recent = self._rows(f"SELECT * FROM tries WHERE {_WHO} ORDER BY n DESC LIMIT ?", *who, SAME_IN_ROW)
-            if len(recent) == SAME_IN_ROW and all(one.unchanged or one.keys == recent[-1].keys for one in recent[:-1]):
+            same = all(row.unchanged or row.keys == recent[-1].keys for row in recent[:-1])
+            if same and len(recent) == SAME_IN_ROW:
                 self._stop(who, NO_PROGRESS)
 
     def _stop(self, who: Sequence[str], why: str) -> None:
@@ -343,19 +344,19 @@ class Goals(Database):
         row.fresh = fresh
         return row
 
-    def reread(self, one: Row) -> Row:
-        return self._try((one.goal, one.agent, one.session), one.n)
+    def reread(self, try_row: Row) -> Row:
+        return self._try((try_row.goal, try_row.agent, try_row.session), try_row.n)
 
-    def tell(self, one: Row) -> None:
-        """Note that the agent is given this verdict."""
+    def tell(self, try_row: Row) -> None:
+        """Note that the agent is told this verdict."""
         self._write(
             lambda: self._db.execute(
                 f"UPDATE tries SET told = ? WHERE {_WHO} AND n = ? AND told IS NULL",
-                (time.monotonic(), one.goal, one.agent, one.session, one.n),
+                (time.monotonic(), try_row.goal, try_row.agent, try_row.session, try_row.n),
             )
         )
 
     def untold(self, goal: str, agent: str, session: str) -> Row | None:
-        """The last verdict, if no hook was left to give it to the agent."""
+        """The last verdict, if no hook has told it to the agent."""
         last = self._rows(f"SELECT * FROM tries WHERE {_WHO} ORDER BY n DESC LIMIT 1", goal, agent, session)
         return last[0] if last and last[0].state == DONE and last[0].told is None else None

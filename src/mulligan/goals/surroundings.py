@@ -51,17 +51,18 @@ def surroundings(
         before: earlier records. A file that they show as untouched is not read.
     """
     top = folder.removesuffix(prefix).rstrip(os.sep) if prefix else folder
-    kept = {os.path.join(top, path) for path in git_files}
-    named = [os.path.normpath(os.path.join(folder, word)) for word in (*words_in(argv), env.get("BASH_ENV") or "")]
+    in_git = {os.path.join(top, path) for path in git_files}
+    words = (*words_in(argv), env.get("BASH_ENV") or "")
+    files_named = [os.path.normpath(os.path.join(folder, word)) for word in words]
     paths = [
-        *(path for path in named if os.path.isfile(path) and path not in kept),
+        *(path for path in files_named if os.path.isfile(path) and path not in in_git),
         os.path.join(top, ".git", "info", "attributes"),
         *_above(top),
         *_programs(env, argv),
         *_of_python(env, folder),
     ]
-    known = before or {}
-    records = {path: _record(path, known.get(path)) for path in list(dict.fromkeys(paths))[:_MOST]}
+    earlier = before or {}
+    records = {path: _record(path, earlier.get(path)) for path in list(dict.fromkeys(paths))[:_MOST]}
     return {path: record for path, record in records.items() if record}
 
 
@@ -73,35 +74,35 @@ def differing(before: Mapping[str, Record], after: Mapping[str, Record]) -> list
 
 def _above(top: str) -> Iterator[str]:
     """Settings of test runners in the folders above a tree."""
-    at = os.path.dirname(top)
+    folder = os.path.dirname(top)
     while True:
         try:
-            names = [entry.name for entry in os.scandir(at) if entry.is_file()]
+            names = [entry.name for entry in os.scandir(folder) if entry.is_file()]
         except OSError:
             names = []
         for name in (*settings_files(names), ".cargo/config.toml", ".cargo/config"):
-            yield os.path.join(at, name)
-        if at == os.path.dirname(at):
+            yield os.path.join(folder, name)
+        if folder == os.path.dirname(folder):
             return
-        at = os.path.dirname(at)
+        folder = os.path.dirname(folder)
 
 
 def _programs(env: Mapping[str, str], argv: Sequence[str]) -> Iterator[str]:
     """The programs that start tests, in the folders of PATH that this user may write to."""
     words = {os.path.basename(word) for word in words_in(argv)}
-    for at in env.get("PATH", "").split(os.pathsep):
-        if os.path.isdir(at) and os.access(at, os.W_OK):
-            names = (name for name in os.listdir(at) if name in words or _PROGRAMS.fullmatch(name))
-            yield from (os.path.join(at, name) for name in names)
+    for folder in env.get("PATH", "").split(os.pathsep):
+        if os.path.isdir(folder) and os.access(folder, os.W_OK):
+            names = (name for name in os.listdir(folder) if name in words or _PROGRAMS.fullmatch(name))
+            yield from (os.path.join(folder, name) for name in names)
 
 
 def _of_python(env: Mapping[str, str], folder: str) -> Iterator[str]:
     """What the environments of Python run by themselves that the check may use."""
-    beside = (os.path.dirname(at) for at in env.get("PATH", "").split(os.pathsep) if at)
-    roots = [os.path.join(folder, ".venv"), os.path.join(folder, "venv"), env.get("VIRTUAL_ENV", ""), *beside]
-    places = [root for root in roots if root and os.path.isfile(os.path.join(root, "pyvenv.cfg"))]
+    prefixes = (os.path.dirname(directory) for directory in env.get("PATH", "").split(os.pathsep) if directory)
+    roots = [os.path.join(folder, ".venv"), os.path.join(folder, "venv"), env.get("VIRTUAL_ENV", ""), *prefixes]
+    environments = [root for root in roots if root and os.path.isfile(os.path.join(root, "pyvenv.cfg"))]
     user = env.get("PYTHONUSERBASE") or os.path.join(env.get("HOME", ""), ".local")
-    for root in dict.fromkeys(map(os.path.realpath, (*places, user))):
+    for root in dict.fromkeys(map(os.path.realpath, (*environments, user))):
         yield os.path.join(root, "pyvenv.cfg")
         for packages in glob.glob(os.path.join(glob.escape(root), "lib", "python*", "site-packages")):
             for pattern in _OF_PYTHON:
@@ -111,18 +112,18 @@ def _of_python(env: Mapping[str, str], folder: str) -> Iterator[str]:
 def _record(path: str, before: Record | None) -> Record | None:
     """None for a file that is not there; the digest is "" for one that says of no plug-in of pytest."""
     try:
-        about = os.stat(path)
-        stamp = _stamp(about)
+        status = os.stat(path)
+        stamp = _stamp(status)
         if before and before[1] == stamp:
             return before
-        if about.st_size > _LARGE:
-            return f"{os.path.realpath(path)} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}", ""
+        if status.st_size > _LARGE:
+            return f"{os.path.realpath(path)} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}", ""
         with open(path, "rb") as file:
             contents = file.read(_LARGE)
     except OSError:
         return None
     no_plugin = path.endswith("entry_points.txt") and b"[pytest11]" not in contents
-    settled = time.time_ns() - about.st_ctime_ns > _SETTLED
+    settled = time.time_ns() - status.st_ctime_ns > _SETTLED
     return "" if no_plugin else hashlib.sha256(contents).hexdigest(), stamp if settled else ""
 
 

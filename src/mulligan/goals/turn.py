@@ -1,4 +1,4 @@
-"""What happens to a goal as a session goes on: a prompt, a command, a stop. Hooks call this where a goal stands."""
+"""Follows a goal through a session: its prompts, commands and stops. Hooks call this if there is a goal."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 RUN = "MULLIGAN_GOAL_RUN"
 """The variable by which `goal --run` and the hooks of the agent that it starts count tries together."""
-_LOOK = 0.1
-"""Seconds between two looks at a check that another hook has started."""
+_POLL_SECONDS = 0.1
+"""How often a check is looked at that another hook has started."""
 
 
 class Outcome:
-    """What an agent that would stop is given.
+    """The answer to an agent that would stop.
 
     Attributes:
         text: for the agent; "" lets the turn end.
-        output: what the check printed where it failed, by which lessons are recalled.
+        output: the output of a check that failed, for the recall of lessons.
         call: the id of this try.
     """
 
@@ -41,15 +41,15 @@ class Outcome:
 
 
 def who(notice: Notice) -> tuple[str, str]:
-    """Whose tries count together: those of a session, or of a `goal --run`."""
+    """Whose tries are counted together: those of a session, or of a `goal --run`."""
     run = os.environ.get(RUN, "")
     return ("run", run) if run else (notice.agent, notice.session)
 
 
 def prompt(notice: Notice, *, hears: bool = True) -> str:
-    """A turn begins; what the agent is told with the user's words.
+    """Note that a turn begins. Returns what the agent is told with the user's prompt.
 
-    hears: whether there are words, with which it can be told something; a session that is resumed has none.
+    hears: whether there is a prompt. A session that is resumed has none, so that the agent cannot be told anything.
     """
     if message.is_ours(notice.text):
         return ""
@@ -59,19 +59,19 @@ def prompt(notice: Notice, *, hears: bool = True) -> str:
         if goal is None or goal.state != ACTIVE:
             return ""
         agent, session = who(notice)
-        known = goals.work(goal.id, agent, session)
+        work = goals.work(goal.id, agent, session)
         goals.prompted(goal.id, agent, session, fingerprint(place.where(goal)))
         if not hears:
             return ""
-        told = [] if known else [message.greeting(goal)]
-        if one := goals.untold(goal.id, agent, session):
-            goals.tell(one)
-            told.append(_text(goals, goal, one, late=True))
-        return "\n\n".join(filter(None, told))
+        texts = [] if work else [message.greeting(goal)]
+        if verdict := goals.untold(goal.id, agent, session):
+            goals.tell(verdict)
+            texts.append(_text(goals, goal, verdict, late=True))
+        return "\n\n".join(filter(None, texts))
 
 
 def command(notice: Notice) -> None:
-    """The agent is about to run a command."""
+    """Note that the agent is about to run a command."""
     from mulligan.sessions.commands import only_looks
 
     if only_looks(notice.command):
@@ -90,13 +90,13 @@ def stop(
     always: bool = False,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """The agent would end its turn. Runs the check, if this stop is a try, and waits for it.
+    """Answer an agent that would end its turn. If this stop is a try, the check is run and waited for.
 
     Args:
         started: when this process began, by `time.monotonic`.
-        patience: seconds to wait. A check that takes longer goes on, and the next prompt tells what it showed.
-        always: whether it is a try where nothing has changed since the turn began, too.
-        meanwhile: what there is to do while the check runs.
+        patience: seconds to wait. A check that takes longer goes on, and its result comes with the next prompt.
+        always: this is a try even if nothing has changed since the turn began.
+        meanwhile: is called while the check runs.
     """
     until = time.monotonic() + patience
     with Goals(wait=2.0) as goals:
@@ -110,38 +110,40 @@ def stop(
             try:
                 from mulligan.recording.holders import owner  # while the worker starts
 
-                one = goals.begin(goal, agent, session, fingerprint(folder), owner(), started, always=always)
-                if one is None:
+                try_row = goals.begin(goal, agent, session, fingerprint(folder), owner(), started, always=always)
+                if try_row is None:
                     return Outcome()
-                if one.fresh:
-                    worker.judge(goal, one, folder, place.top, until - time.monotonic(), meanwhile)
-                    one = goals.reread(one)
+                if try_row.fresh:
+                    worker.judge(goal, try_row, folder, place.top, until - time.monotonic(), meanwhile)
+                    try_row = goals.reread(try_row)
             finally:
                 worker.close()
-            if one.state != BEGUN:
+            if try_row.state != BEGUN:
                 break
             if time.monotonic() >= until:
                 return Outcome()
-            time.sleep(_LOOK)  # another check of this session runs, whose hook was killed
-        goals.tell(one)
-        text = _text(goals, goals.goal(goal.id) or goal, one)
-        no_output = one.passed or one.unchanged or not goal.settings["check"]  # a model's words are no output
-        output = "" if no_output else one.feedback["text"]
-        return Outcome(text, output, f"goal {goal.id} {one.n}")
+            time.sleep(_POLL_SECONDS)  # another check of this session runs, whose hook was killed
+        goals.tell(try_row)
+        text = _text(goals, goals.goal(goal.id) or goal, try_row)
+        no_output = try_row.passed or try_row.unchanged or not goal.settings["check"]  # a model's words are no output
+        output = "" if no_output else try_row.feedback["text"]
+        return Outcome(text, output, f"goal {goal.id} {try_row.n}")
 
 
-def _text(goals: Goals, goal: Row, one: Row, *, late: bool = False) -> str:
-    if one.passed:
-        return message.passed(goal, one)
-    work, tries = goals.work(goal.id, one.agent, one.session), goals.tries(goal.id, one.agent, one.session)
+def _text(goals: Goals, goal: Row, try_row: Row, *, late: bool = False) -> str:
+    if try_row.passed:
+        return message.passed(goal, try_row)
+    work, tries = (
+        goals.work(goal.id, try_row.agent, try_row.session),
+        goals.tries(goal.id, try_row.agent, try_row.session),
+    )
     if work is not None and work.state == ENDED:
         return message.ended(goal, work, tries)
-    return message.failed(goal, one, tries, late=late)
+    return message.failed(goal, try_row, tries, late=late)
 
 
 class Worker:
-    """A process that judges one try. It is started before it is known whether there is one, as its start takes as long
-    as finding that out."""
+    """A process that judges one try. It is started before it is known whether there is a try, to save time."""
 
     def __init__(self) -> None:
         self._verdict, write = os.pipe()
@@ -160,19 +162,28 @@ class Worker:
     def judge(
         self,
         goal: Row,
-        one: Row | None,
+        try_row: Row | None,
         folder: str,
         top: str,
         patience: float,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> bool:
-        """Wait for the verdict; False if it is not there in time.
+        """Let the process judge, and wait for the verdict.
 
         Args:
-            one: None for the check when the goal is set.
-            meanwhile: what there is to do until then.
+            try_row: None for the check when the goal is set.
+            patience: seconds to wait.
+            meanwhile: is called while the process judges.
+
+        Returns:
+            Whether the verdict came in time.
         """
-        words = [goal.id, *((one.agent, one.session, str(one.n)) if one else ("", "", "0")), folder, top]
+        words = [
+            goal.id,
+            *((try_row.agent, try_row.session, str(try_row.n)) if try_row else ("", "", "0")),
+            folder,
+            top,
+        ]
         os.write(self._words, json.dumps(words).encode() + b"\n")
         until = time.monotonic() + patience
         meanwhile()
@@ -181,7 +192,7 @@ class Worker:
         return bool(ready.poll(max(until - time.monotonic(), 0.0) * 1000))
 
     def close(self) -> None:
-        """Leave the worker alone; one that was given nothing ends."""
+        """Leave the process alone. If it was not told to judge anything, it ends."""
         os.close(self._words)
         os.close(self._verdict)
         try:

@@ -53,14 +53,14 @@ def main() -> int:
             from mulligan.goals.record import sync
 
             sync(goals, goal_id)
-            if (there := goals.goal(goal_id)) and there.state == PASSED:
+            if (current := goals.goal(goal_id)) and current.state == PASSED:
                 from mulligan.goals.setting import tidy
 
-                tidy(there)
+                tidy(current)
     return 0
 
 
-def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, top: str) -> Judge | None:
+def _judge(goals: Goals, goal: Row, try_id: tuple[str, str, int], folder: str, top: str) -> Judge | None:
     """Judge the try and record the verdict. Returns who judged it; None if another process did."""
     from mulligan.goals.checks import Judge, start
 
@@ -73,29 +73,29 @@ def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, to
     from mulligan.goals.place import fingerprint
     from mulligan.recording.holders import owner
 
-    agent, session, n = which
-    one = goals.own(goal.id, agent, session, n, owner()) if n else None
-    if n and one is None:  # another process has judged it
+    agent, session, n = try_id
+    try_row = goals.own(goal.id, agent, session, n, owner()) if n else None
+    if n and try_row is None:  # another process has judged it
         if begun:
             begun.control.close()
         return None
     failures("ValueError: a value is wrong")  # its patterns are compiled while the check runs
-    earlier = [each.feedback for each in goals.tries(goal.id, agent, session) if each.feedback and each.n != n]
+    earlier = [other.feedback for other in goals.tries(goal.id, agent, session) if other.feedback and other.n != n]
     judge = Judge(goal, folder, top)
     try:
         feedback = asyncio.run(judge.judge(earlier, begun))
     except Exception as error:
         feedback = Feedback(None, f"The check could not be judged: {type(error).__name__}: {error}", source="goal")
-    said = to_json(feedback)
-    if one is None:
-        goals.keep_first(goal.id, said)
+    encoded = to_json(feedback)
+    if try_row is None:
+        goals.keep_first(goal.id, encoded)
         return judge
-    why: Sequence[str] = [] if feedback.passed else failures(feedback.text)
+    keys: Sequence[str] = [] if feedback.passed else failures(feedback.text)
     best: float = goal.best["score"] if goal.best else float("-inf")
     if feedback.score is not None and feedback.score > best:
         _keep_best(goals, goal, folder, n, feedback.score)
     after = "" if feedback.passed else fingerprint(folder)  # no stop comes after a try that passed
-    goals.finish(goal, one, feedback.passed, said, why, after, judge.diff)
+    goals.finish(goal, try_row, feedback.passed, encoded, keys, after, judge.diff)
     return judge
 
 

@@ -1,4 +1,4 @@
-"""Try hooks as they are installed: with payloads that agents have sent, through the commands in their settings."""
+"""Tries installed hooks: runs the commands in the settings of agents with payloads that these agents have sent."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ from mulligan.text import json_text
 
 _ABOUT = "No module named 'orders_schema'"
 ERROR = digest(signature(f"ModuleNotFoundError: {_ABOUT}"))
-"""What the failures in the payloads are about."""
-_ENDING = 30.0
+"""The digest of the error in the payloads of failures."""
+_TIMEOUT = 30.0
 _ATTEMPTS = 3
-_MINUTES = 600
+_MAX_SECONDS = 600
+"""A longer limit than this was meant in milliseconds."""
 
 
 class Fired(NamedTuple):
-    """A hook that was tried: the time from its start to its end, what it gave the model, and what went wrong.
+    """A hook that was tried: how long it took, what it gave the model, and what went wrong.
 
-    tried: whether there is a payload to try it with.
+    tried: whether there was a payload to try it with.
     """
 
     event: str
@@ -48,85 +49,85 @@ class Fired(NamedTuple):
 
 
 def commands(of: CodingAgent, path: Path, text: str) -> dict[str, tuple[str, int]]:
-    """For each event the command that stands in an agent's settings, and its limit in the agent's unit (0: none)."""
+    """The commands in an agent's settings by their events, each with its time limit in the agent's unit (0: none)."""
     if path.suffix == ".js":
-        found = re.search(r"^const PROGRAM = (\[.*\])$", text, re.MULTILINE)
-        words: list[str] = json.loads(found[1]) if found else []
+        match = re.search(r"^const PROGRAM = (\[.*\])$", text, re.MULTILINE)
+        words: list[str] = json.loads(match[1]) if match else []
         return {hook.event: (shlex.join([*words, of.name, hook.event]), 0) for hook in of.hooks if words}
-    given: dict[str, tuple[str, int]] = {}
+    by_event: dict[str, tuple[str, int]] = {}
     for event, groups in installed(path, text).items():
         for group in groups:
             for hook in group.get("hooks", [group]):
                 line = str(hook.get("command") or hook.get("bash"))
                 if PROGRAM in line:
-                    given[event] = line, int(hook.get("timeout") or hook.get("timeoutSec") or 0)
-    return given
+                    by_event[event] = line, int(hook.get("timeout") or hook.get("timeoutSec") or 0)
+    return by_event
 
 
-def fire(of: CodingAgent, given: Mapping[str, tuple[str, int]], home: Path) -> Iterator[Fired]:
-    """Run each hook that is installed or should be, with the bank and the journal in `home`."""
-    recorded: dict[str, Any] = json.loads(files("mulligan.hooks").joinpath("payloads.json").read_text("utf-8"))
-    if of.name not in recorded:
+def fire(of: CodingAgent, installed_commands: Mapping[str, tuple[str, int]], home: Path) -> Iterator[Fired]:
+    """Run each hook that is installed, or should be, with the bank and the journal in `home`."""
+    payloads: dict[str, Any] = json.loads(files("mulligan.hooks").joinpath("payloads.json").read_text("utf-8"))
+    if of.name not in payloads:
         return
     transcript = home / "transcript.jsonl"
-    lines = recorded[of.name].get("transcript", ())
+    lines = payloads[of.name].get("transcript", ())
     transcript.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    kept = {name: value for name, value in os.environ.items() if name != "MULLIGAN_STORE"}
-    tried = {**kept, "MULLIGAN_HOME": str(home), SWITCH: RECALL}  # a worker would outlive the folder
-    for payload in recorded[of.name]["calls"]:
+    inherited = {name: value for name, value in os.environ.items() if name != "MULLIGAN_STORE"}
+    environ = {**inherited, "MULLIGAN_HOME": str(home), SWITCH: RECALL}  # a worker would outlive the folder
+    for payload in payloads[of.name]["calls"]:
         event = payload.get("event") or payload["hook_event_name"]
-        if event not in given:
+        if event not in installed_commands:
             yield Fired(event, 0.0, "", "it has no hook")
             continue
-        if program := _missing(given[event][0]):
+        if program := _missing(installed_commands[event][0]):
             yield Fired(event, 0.0, "", f"{program} is missing")
             continue
         fired = Fired(event, 0.0, "")
         for attempt in range(_ATTEMPTS):  # a busy machine may take longer than hooks do
-            sent = json.dumps(payload)
+            text = json.dumps(payload)
             for name, value in (("folder", home), ("session", f"{event}-{attempt}"), ("transcript", transcript)):
-                sent = sent.replace(f"{{{name}}}", json.dumps(str(value))[1:-1])
-            fired = _fired(of, event, given[event][0], sent, home, tried)
+                text = text.replace(f"{{{name}}}", json.dumps(str(value))[1:-1])
+            fired = _fired(of, event, installed_commands[event][0], text, home, environ)
             if not fired.wrong:
                 break
         yield fired
-    sent_for = {payload.get("event") or payload["hook_event_name"] for payload in recorded[of.name]["calls"]}
-    yield from (Fired(event, 0.0, "", tried=False) for event in given if event not in sent_for)
+    payload_events = {payload.get("event") or payload["hook_event_name"] for payload in payloads[of.name]["calls"]}
+    yield from (Fired(event, 0.0, "", tried=False) for event in installed_commands if event not in payload_events)
 
 
 def milliseconds() -> float:
-    """The CPU time of a hook before a command, the median of three; 0 where it cannot be measured."""
+    """The CPU time of a hook before a command, the median of three; 0 if it cannot be measured."""
     try:
         import resource  # not on Windows
 
-        payload = {"hook_event_name": "PreToolUse", "session_id": "status", "cwd": os.getcwd(), "tool_name": "Bash"}
-        sent = json.dumps({**payload, "tool_input": {"command": "true"}}).encode()
-        took: list[float] = []
-        patient = {**os.environ, "MULLIGAN_HOOKS_SECONDS": str(_ENDING)}
+        fields = {"hook_event_name": "PreToolUse", "session_id": "status", "cwd": os.getcwd(), "tool_name": "Bash"}
+        payload = json.dumps({**fields, "tool_input": {"command": "true"}}).encode()
+        seconds: list[float] = []
+        patient = {**os.environ, "MULLIGAN_HOOKS_SECONDS": str(_TIMEOUT)}
         for _ in range(3):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run([program(), "claude"], input=sent, capture_output=True, env=patient, timeout=_ENDING)
+            subprocess.run([program(), "claude"], input=payload, capture_output=True, env=patient, timeout=_TIMEOUT)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        return sorted(took)[1] * 1000
+            seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return sorted(seconds)[1] * 1000
     except (ImportError, OSError, InvalidInput, subprocess.SubprocessError):
         return 0.0
 
 
-def _fired(of: CodingAgent, event: str, command: str, sent: str, home: Path, environ: Mapping[str, str]) -> Fired:
-    began = time.perf_counter()
+def _fired(of: CodingAgent, event: str, command: str, payload: str, home: Path, environ: Mapping[str, str]) -> Fired:
+    started = time.perf_counter()
     try:
         ran = subprocess.run(
-            command, shell=True, input=sent, capture_output=True, text=True, cwd=home, env=environ, timeout=_ENDING
+            command, shell=True, input=payload, capture_output=True, text=True, cwd=home, env=environ, timeout=_TIMEOUT
         )
     except subprocess.TimeoutExpired:
-        return Fired(event, _ENDING * 1000, "", "it does not finish")
-    took = (time.perf_counter() - began) * 1000
-    wrong = f"it ends with {ran.returncode}: {ran.stderr.strip()[-300:]}" if ran.returncode else ""
+        return Fired(event, _TIMEOUT * 1000, "", "it does not finish")
+    elapsed = (time.perf_counter() - started) * 1000
+    problem = f"it ends with {ran.returncode}: {ran.stderr.strip()[-300:]}" if ran.returncode else ""
     hook = _hook(of, event)
-    if not wrong and hook and hook.moment in ("failure", "success") and _ABOUT in sent and not ran.stdout:
-        wrong = "the lesson about this error is not returned" + _swallowed(home)
-    return Fired(event, took, _to_model(ran.stdout), wrong)
+    if not problem and hook and hook.moment in ("failure", "success") and _ABOUT in payload and not ran.stdout:
+        problem = "the lesson about this error is not returned" + _swallowed(home)
+    return Fired(event, elapsed, _to_model(ran.stdout), problem)
 
 
 def _hook(of: CodingAgent, event: str) -> Hook | None:
@@ -140,31 +141,31 @@ def _swallowed(home: Path) -> str:
 
 
 def _to_model(answer: str) -> str:
-    """The text that an agent takes out of a hook's answer."""
+    """The text for the model in a hook's answer."""
     try:
-        given: Any = json.loads(answer or "{}")
+        parsed: Any = json.loads(answer or "{}")
     except ValueError:
         return answer
-    fields = cast(dict[str, Any], given)
-    inner = fields.get("hookSpecificOutput", fields)
-    return str(inner.get("additionalContext") or inner.get("additional_context") or inner.get("text") or "")
+    fields = cast(dict[str, Any], parsed)
+    output = fields.get("hookSpecificOutput", fields)
+    return str(output.get("additionalContext") or output.get("additional_context") or output.get("text") or "")
 
 
-def troubles(of: CodingAgent, given: Mapping[str, tuple[str, int]], folder: Path) -> Iterator[str]:
-    """What keeps an agent's hooks from running, or from running as they should."""
+def troubles(of: CodingAgent, installed_commands: Mapping[str, tuple[str, int]], folder: Path) -> Iterator[str]:
+    """What keeps an agent's hooks from running as they should, in sentences."""
     yield from _switched_off(of, folder)
-    yield from gone(of, given)
+    yield from gone(of, installed_commands)
     if (store := os.environ.get("MULLIGAN_STORE", "")) and not store.endswith(store_file()):
         store = shown_address(store)
         yield f"MULLIGAN_STORE is {store}, which is not one file for all folders: hooks use {store_file()}."
-    milliseconds = min((hook.timeout for hook in of.hooks if hook.timeout), default=0) >= 1000
-    for event, (command, limit) in given.items():
+    in_milliseconds = min((hook.timeout for hook in of.hooks if hook.timeout), default=0) >= 1000
+    for event, (command, limit) in installed_commands.items():
         hook = _hook(of, event)
         if hook is None:
             yield f"Mulligan has no hook for the event {event}: run `mulligan hooks install {of.name}` again."
-        elif milliseconds and 0 < limit < 1000:
+        elif in_milliseconds and 0 < limit < 1000:
             yield f"The time limit of {event} is {limit}: {of.title} counts milliseconds, not seconds."
-        elif hook.timeout and not milliseconds and limit > max(_MINUTES, hook.timeout):
+        elif hook.timeout and not in_milliseconds and limit > max(_MAX_SECONDS, hook.timeout):
             yield f"The time limit of {event} is {limit}: {of.title} counts seconds, not milliseconds."
         elif hook.moment == "stop" and 0 < limit < hook.timeout:
             yield (
@@ -175,28 +176,28 @@ def troubles(of: CodingAgent, given: Mapping[str, tuple[str, int]], folder: Path
             yield f"{event} has no time limit: run `mulligan hooks install {of.name}` again."
         if not command.endswith(f"{of.name} {event}"):
             yield f"The command of {event} is not the one that this Mulligan writes: {command}"
-    if missing := [hook.event for hook in of.hooks if hook.event not in given]:
+    if missing := [hook.event for hook in of.hooks if hook.event not in installed_commands]:
         yield f"There is no hook for {', '.join(missing)}: run `mulligan hooks install {of.name}` again."
     if of.name == "codex":
         yield from _untrusted(folder)
 
 
-def does_not_hold(of: CodingAgent, given: Mapping[str, tuple[str, int]], folder: Path) -> str:
+def does_not_hold(of: CodingAgent, installed_commands: Mapping[str, tuple[str, int]], folder: Path) -> str:
     """Why an agent with these hooks would not be held at work by a goal, in a sentence; "" if it would."""
-    hook = next(one for one in of.hooks if one.moment == "stop")
-    again = f"run `mulligan hooks install {of.name}` again."
-    if hook.event not in given:
-        return f"There is no hook for {hook.event}: {again}"
-    if 0 < given[hook.event][1] < hook.timeout:
-        return f"The hook for {hook.event} comes from an older Mulligan, and its time limit may be too short: {again}"
-    troubled = [*_switched_off(of, folder), *gone(of, {hook.event: given[hook.event]})]
+    hook = next(hook_ for hook_ in of.hooks if hook_.moment == "stop")
+    advice = f"run `mulligan hooks install {of.name}` again."
+    if hook.event not in installed_commands:
+        return f"There is no hook for {hook.event}: {advice}"
+    if 0 < installed_commands[hook.event][1] < hook.timeout:
+        return f"The hook for {hook.event} comes from an older Mulligan, and its time limit may be too short: {advice}"
+    troubled = [*_switched_off(of, folder), *gone(of, {hook.event: installed_commands[hook.event]})]
     untrusted = _untrusted(folder) if of.name == "codex" and not troubled else ()
     return next(iter([*troubled, *untrusted]), "")
 
 
-def gone(of: CodingAgent, given: Mapping[str, tuple[str, int]]) -> Iterator[str]:
-    """The programs of these hooks that are not there: then no hook can note that anything is wrong."""
-    for program in sorted({program for command, _ in given.values() if (program := _missing(command))}):
+def gone(of: CodingAgent, installed_commands: Mapping[str, tuple[str, int]]) -> Iterator[str]:
+    """The programs of these hooks that do not exist, in sentences. No hook can note that."""
+    for program in sorted({program for command, _ in installed_commands.values() if (program := _missing(command))}):
         yield (
             f"The program {program} does not exist, so {of.title} neither shows nor learns lessons. Was its virtual "
             f"environment moved or removed? Run `mulligan hooks install {of.name}` again."
@@ -223,9 +224,9 @@ def _switched_off(of: CodingAgent, folder: Path) -> Iterator[str]:
 
 
 def plug_in(of: CodingAgent, folder: Path) -> str:
-    """Where an agent has Mulligan's plug-in or extension, with what takes it out; "" where it has none."""
-    if of.extension and (place := Path(of.folder()) / of.extension).exists():
-        return f"{place} ({of.unplugs} mulligan)"
+    """Where an agent has Mulligan's plug-in or extension, and the command that removes it; "" if it has none."""
+    if of.extension and (extension := Path(of.folder()) / of.extension).exists():
+        return f"{extension} ({of.unplugs} mulligan)"
     for file in _settings(of, folder) if of.plugins else ():
         listed = _read(file).get(of.plugins)
         for name, state in cast(dict[str, Any], listed if isinstance(listed, dict) else {}).items():
@@ -236,12 +237,12 @@ def plug_in(of: CodingAgent, folder: Path) -> str:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """The settings in a file; empty where it cannot be read."""
+    """The settings in a file; empty if it cannot be read."""
     try:
-        read: Any = (tomllib if file.suffix == ".toml" else json_text).loads(file.read_text("utf-8-sig"))
+        value: Any = (tomllib if file.suffix == ".toml" else json_text).loads(file.read_text("utf-8-sig"))
     except (OSError, ValueError):
         return {}
-    return cast(dict[str, Any], read if isinstance(read, dict) else {})
+    return cast(dict[str, Any], value if isinstance(value, dict) else {})
 
 
 def _settings(of: CodingAgent, folder: Path) -> Iterator[Path]:
@@ -258,17 +259,17 @@ def _settings(of: CodingAgent, folder: Path) -> Iterator[Path]:
 
 def _untrusted(folder: Path) -> Iterator[str]:
     try:
-        known = codex_trust.listed(folder)
+        hooks = codex_trust.listed(folder)
     except InvalidInput as error:
         yield str(error)
         return
-    if waiting := [hook["eventName"] for hook in known if hook["trustStatus"] != "trusted"]:
+    if waiting := [hook["eventName"] for hook in hooks if hook["trustStatus"] != "trusted"]:
         yield f"Codex skips {', '.join(waiting)} until you have trusted them: start codex, and type /hooks."
-    if off := [hook["eventName"] for hook in known if not hook["enabled"]]:
+    if off := [hook["eventName"] for hook in hooks if not hook["enabled"]]:
         yield f"These are turned off in Codex: {', '.join(off)}. To turn them on, type /hooks there."
 
 
 def recorded() -> list[str]:
     """The agents whose payloads were recorded."""
-    given: dict[str, Any] = json.loads(files("mulligan.hooks").joinpath("payloads.json").read_text("utf-8"))
-    return [name for name in NAMES if name in given and agent(name).tried]
+    payloads: dict[str, Any] = json.loads(files("mulligan.hooks").joinpath("payloads.json").read_text("utf-8"))
+    return [name for name in NAMES if name in payloads and agent(name).tried]

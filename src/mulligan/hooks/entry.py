@@ -1,8 +1,8 @@
 """The program that coding agents start for each hook: `mulligan-hook AGENT [EVENT]`, with the payload as its input.
 
-It ends with 0 whatever happens, within `DEADLINE` and `WORK`, and prints the agent's own form of answer or nothing.
-What goes wrong is noted for `mulligan hooks status`. It is started for every tool call, so it imports what it needs
-when it is sure to need it.
+It ends with 0 whatever happens, within `DEADLINE` and `WORK`, and prints an answer in the agent's own form, or nothing.
+Errors are noted for `mulligan hooks status`. Agents start it for every tool call, so it imports only what is needed,
+when it is needed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SWITCH, RECALL = "MULLIGAN_HOOKS", "recall"
 """The environment variable that stops hooks if it is `off`, which hooks set for all that they start. With `recall`,
 hooks show lessons, and nothing is learned."""
 DEADLINE, WORK = 1.5, 0.25
-"""Seconds after which the program ends without an answer: of the clock, and of its own work. A machine that is busy
-with the build that has just failed lets it wait, and that is when it is needed."""
+"""Seconds after which the program ends without an answer: by the clock, and of its own CPU time. The first is longer
+because the program is needed most while a failing build keeps the machine busy."""
 OVERTIME = "took longer than"
 """Words in the error of a hook that was ended at its limit, by which `hooks status` counts them."""
 WAIT = 0.4
@@ -43,33 +43,34 @@ agent's own form, or nothing, and always ends with 0. You need not start it your
   mulligan hooks doctor     tries it
   mulligan hooks status     says what it has seen, and what went wrong
 """
-"""What a person reads who starts the program."""
+"""Printed if a person starts the program."""
 MARKER = "goals.on"
-"""The file in Mulligan's home that is there while a goal is: without it, nothing of goals is imported."""
+"""A file in Mulligan's home that exists while there is a goal. Without it, no module of goals is imported."""
 GOAL = "mulligan-goal"
-"""What a prompt begins with that sets a goal, behind a slash or not."""
+"""A prompt that begins with this, after a slash or not, sets a goal."""
 _STARTED = time.monotonic()
-_CHECK, _SETTING = 3540.0, 4.5
-"""Seconds that a check may take at a stop, within the limit that is installed; and setting a goal at a prompt."""
+_CHECK_SECONDS, _GOAL_SECONDS = 3540.0, 4.5
+"""Seconds for a check at a stop, which is less than the installed limit; and for setting a goal at a prompt."""
 _COMMAND = 20
-_MOST = 1 << 24
-_LAST = 0.05
+"""Characters at the beginning of a prompt in which `GOAL` is looked for."""
+_MAX_PAYLOAD = 1 << 24
+_NOTING_SECONDS = 0.05
 
 
 def main() -> None:
-    """The whole program."""
+    """Run the program."""
     name, event, *more = [*sys.argv[1:], "", ""][: max(len(sys.argv) - 1, 2)]
     if name.startswith("-") or _is_terminal():
         os.write(1, ABOUT.encode())
     elif not is_off(os.environ):
         _thread.start_new_thread(_end_in_time, (name, event, _STARTED))
         try:
-            given = sys.stdin.buffer.read(_MOST + 1)
+            data = sys.stdin.buffer.read(_MAX_PAYLOAD + 1)
             if more:
                 raise ValueError(f"expected only an agent and an event: {' '.join(more)}")
-            if len(given) > _MOST:
-                raise ValueError(f"the payload has more than {_MOST >> 20} MB, so it was not read")
-            if text := respond(name, event, given, _STARTED):
+            if len(data) > _MAX_PAYLOAD:
+                raise ValueError(f"the payload has more than {_MAX_PAYLOAD >> 20} MB, so it was not read")
+            if text := respond(name, event, data, _STARTED):
                 os.write(1, text.encode())
         except BaseException as error:
             _note(name, event, error)
@@ -89,8 +90,13 @@ def _is_terminal() -> bool:
         return False
 
 
-def respond(name: str, event: str, given: bytes, started: float = 0.0) -> str:
-    """The answer to a payload; "" for none. started: when this process was, by `time.monotonic`; 0: now."""
+def respond(name: str, event: str, data: bytes, started: float = 0.0) -> str:
+    """The answer to a payload; "" for none.
+
+    Args:
+        data: the payload, as JSON.
+        started: when this process started, by `time.monotonic`; 0: now.
+    """
     started = started or time.monotonic()
     import json
 
@@ -98,19 +104,19 @@ def respond(name: str, event: str, given: bytes, started: float = 0.0) -> str:
 
     if name not in NAMES:
         raise ValueError(f"{name!r} is not a known coding agent: {', '.join(NAMES)}")
-    read: Any = json.loads(given or b"{}")
-    if not isinstance(read, dict):
+    parsed: Any = json.loads(data or b"{}")
+    if not isinstance(parsed, dict):
         raise ValueError("the payload is not a JSON object")
-    payload = cast("dict[str, Any]", read)
-    of = agent(name)
-    notice = of.notice({"hook_event_name": event, **payload} if event else payload, os.environ)
+    payload = cast("dict[str, Any]", parsed)
+    coding_agent = agent(name)
+    notice = coding_agent.notice({"hook_event_name": event, **payload} if event else payload, os.environ)
     if notice is None or not matters(notice):
         return ""
     from mulligan.hooks.journal import Journal
 
     _left_open.append(journal := Journal(wait=WAIT))
-    marked = os.path.exists(os.path.join(home_path(), MARKER))
-    return answer(of, notice, journal, os.environ, start=started if marked else None)
+    has_goal = os.path.exists(os.path.join(home_path(), MARKER))
+    return answer(coding_agent, notice, journal, os.environ, start=started if has_goal else None)
 
 
 _left_open: list[Journal] = []
@@ -119,7 +125,7 @@ disk."""
 
 
 def matters(notice: Notice) -> bool:
-    """Whether there may be anything to note or to answer."""
+    """Whether there can be anything to note or to answer."""
     return bool(notice.moment != "success" and notice.session and notice.folder)
 
 
@@ -133,30 +139,33 @@ def answer(
     bound: str | None = None,
     start: float | None = None,
 ) -> str:
-    """What this agent's hook prints, in the agent's own form; "" for nothing.
+    """What the hook of an agent prints, in the agent's own form; "" for nothing.
 
     Args:
-        bound: the only bank that may be read; None: any. Raises `PermissionError` for another one.
-        start: when this process started, where a goal may stand, since its check can take long; None: no goal is
-            looked for.
+        wait: seconds that a call of SQLite waits for another process.
+        bound: the only bank that may be read; None: any.
+        start: when this process started, which limits the time for a check; None: there is no goal to look for.
+
+    Raises:
+        PermissionError: another bank than `bound` is needed.
     """
     from mulligan.hooks.project import project_id
 
     if journal.is_paused(notice.folder):
         return ""
-    known = journal.session(notice.agent, notice.session, notice.subagent_id)
-    main = journal.session(notice.agent, notice.session) if notice.subagent_id else known
+    earlier = journal.session(notice.agent, notice.session, notice.subagent_id)
+    main = journal.session(notice.agent, notice.session) if notice.subagent_id else earlier
     bank = (main and main.project) or journal.bank_of(project_id(notice.folder))
     if bound not in (None, bank):
         raise PermissionError(f"The lessons of {bank} were requested, but this hook may read only those of {bound}.")
-    whole = bank
+    project_bank = bank
     if notice.subagent:
-        bank = (known and known.project) or journal.bank_of_subagent(whole, notice.subagent)
+        bank = (earlier and earlier.project) or journal.bank_of_subagent(project_bank, notice.subagent)
     if notice.moment == "before_tool":
         if not notice.command or (main is not None and main.forgotten):
             return ""
-        both = {bank, whole}  # what a person marked in the project holds for all of its sub-agents
-        denial = next(filter(None, (_denied(of, notice, journal, each, wait) for each in both)), "")
+        banks = {bank, project_bank}  # what a person marked in the project holds for all of its sub-agents
+        denial = next(filter(None, (_denied(of, notice, journal, name, wait) for name in banks)), "")
         if not denial:
             journal.tries(notice)
             if start is not None:
@@ -169,27 +178,28 @@ def answer(
         return ""
     ends = notice.moment == "end" or (notice.moment == "stop" and not of.ends)
     learns = environ.get(SWITCH, "").lower() != RECALL
-    told, hears = "", bool(of.answer(notice, "text"))
+    goal_text, takes_text = "", bool(of.answer(notice, "text"))
     if notice.moment == "prompt" and GOAL in notice.text[:_COMMAND]:
         from mulligan.hooks.goal_prompt import obey
 
-        _allow(_SETTING)
-        told, start = obey(of, notice), time.monotonic()
+        _allow(_GOAL_SECONDS)
+        goal_text, start = obey(of, notice), time.monotonic()
     if start is not None and not notice.subagent_id and notice.moment in ("start", "prompt", "stop"):
         from mulligan.goals import turn
 
         if notice.moment == "stop":
-            if held := _held(of, notice, journal, bank, wait, start):
-                return held
+            if hold := _held(of, notice, journal, bank, wait, start):
+                return hold
         elif notice.moment == "prompt" or notice.source == "resume":
-            begun = turn.prompt(notice, hears=hears and notice.moment == "prompt")
-            told = told or begun
+            message = turn.prompt(notice, hears=takes_text and notice.moment == "prompt")
+            goal_text = goal_text or message
     if learns and notice.moment == "stop" and (question := _question(of, notice, journal)):
         return question
-    ends = ends or "compact" in (notice.moment, notice.source)  # the agent forgets what it overcame in this session
-    if learns and (ends or (known is None and journal.is_due(besides=notice.session))):
+    ends = ends or "compact" in (notice.moment, notice.source)  # the agent now forgets what it overcame
+    if learns and (ends or (earlier is None and journal.is_due(besides=notice.session))):
         start_worker(environ)
-    text = "\n\n".join(filter(None, (told, _recalled(notice, journal, bank, wait, first=known is None, hears=hears))))
+    lessons = _recalled(notice, journal, bank, wait, first=earlier is None, takes_text=takes_text)
+    text = "\n\n".join(filter(None, (goal_text, lessons)))
     return of.answer(notice, text) if text else ""
 
 
@@ -197,7 +207,7 @@ _SAMPLE = "Traceback (most recent call last):\nValueError: a value is wrong in /
 
 
 def _prepare_recall() -> None:
-    """Imports what finds lessons about a failure, and compiles its patterns, while there is nothing else to do."""
+    """Import what finds lessons about a failure, and compile its patterns, while the check runs."""
     from mulligan.hooks.recall import without_own
     from mulligan.sessions.signature import keys
 
@@ -205,22 +215,22 @@ def _prepare_recall() -> None:
 
 
 def _held(of: CodingAgent, notice: Notice, journal: Journal, bank: str, wait: float, started: float) -> str:
-    """What keeps an agent at work that would stop before its goal is reached; "" lets it stop."""
+    """The answer that keeps an agent at work because its goal is not reached; "" lets it stop."""
     if not of.hold(notice, "text") or notice.waits:
         return ""
     from mulligan.goals import turn
 
-    _allow(_CHECK)
-    outcome = turn.stop(notice, started, _CHECK - 1, meanwhile=_prepare_recall)
+    _allow(_CHECK_SECONDS)
+    outcome = turn.stop(notice, started, _CHECK_SECONDS - 1, meanwhile=_prepare_recall)
     if not outcome.text:
         return ""
     failure = notice._replace(moment="failure", tool="", output=outcome.output, call=outcome.call)
-    lessons = _recalled(failure, journal, bank, wait, first=False, hears=True) if outcome.output else ""
+    lessons = _recalled(failure, journal, bank, wait, first=False, takes_text=True) if outcome.output else ""
     return of.hold(notice, "\n\n".join(filter(None, (outcome.text, lessons))))
 
 
 def _question(of: CodingAgent, notice: Notice, journal: Journal) -> str:
-    """What lets an agent that would stop say why something failed that it has overcome; "" where it is not asked."""
+    """The answer that asks an agent before it stops why something failed that it overcame; "" if it is not asked."""
     if not of.readable or notice.subagent_id or notice.stop_hook_active or journal.setting("why") != "ask":
         return ""
     from mulligan.sessions.events import QUESTION
@@ -229,62 +239,56 @@ def _question(of: CodingAgent, notice: Notice, journal: Journal) -> str:
     return question if question and journal.ask(notice.agent, notice.session) else ""
 
 
-def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first: bool, hears: bool) -> str:
-    """The text that the model is to read; the lessons in it are taken for this session.
+def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first: bool, takes_text: bool) -> str:
+    """The lessons for the model to read, as text. They are noted as shown in this session.
 
-    hears: whether the agent takes a text at this event; if not, a failure is only noted.
+    Args:
+        first: this is the first notice of the session.
+        takes_text: the agent takes a text at this event. If not, a failure is only noted.
     """
-    if notice.moment not in ("start", "prompt", "failure") or not (hears or notice.moment == "failure"):
+    if notice.moment not in ("start", "prompt", "failure") or not (takes_text or notice.moment == "failure"):
         return ""
-    from mulligan.hooks.recall import (
-        CHARACTERS,
-        LAST,
-        MOST,
-        REQUEST,
-        RULE_CHARACTERS,
-        RULES,
-        Reader,
-        near,
-        shown_text,
-        without_own,
-    )
+    from mulligan.hooks import recall
     from mulligan.sessions.agents import is_shell
 
-    reader = Reader(bank, wait=wait)
+    reader = recall.Reader(bank, wait=wait)
     try:
-        most, characters = MOST, CHARACTERS
+        limit, characters = recall.MAX_LESSONS, recall.CHARACTERS
         if notice.moment == "failure":
             from mulligan.sessions.signature import keys, keys_at
 
             if notice.tool and not is_shell(notice.tool, notice.agent):
                 return ""
-            output = without_own(notice.output)
-            if known := keys(output):
-                journal.failed(notice, bank, known[0])  # its words are masked first, by the worker
-            found = reader.about(keys_at(notice.command, output)) if hears else ()
+            output = recall.without_own(notice.output)
+            if error_keys := keys(output):
+                journal.failed(notice, bank, error_keys[0])  # its words are masked first, by the worker
+            candidates = reader.about(keys_at(notice.command, output)) if takes_text else ()
         elif notice.moment == "start" or first:
-            most, characters = RULES, RULE_CHARACTERS
-            found = reader.rules(journal.began(bank, LAST))
+            limit, characters = recall.MAX_RULES, recall.RULE_CHARACTERS
+            candidates = reader.rules(journal.began(bank, recall.LAST))
         else:
-            short = len(notice.text) <= REQUEST  # a long one shares words with anything
+            is_short = len(notice.text) <= recall.MAX_REQUEST  # a long prompt shares words with any lesson
             lessons = [
-                one for one in reader.kept() if one.pinned or one.by_people or (short and not one.context.get("habit"))
+                lesson
+                for lesson in reader.kept()
+                if lesson.pinned or lesson.by_people or (is_short and not lesson.context.get("habit"))
             ]
-            found = near(notice.text, lessons)
+            candidates = recall.near(notice.text, lessons)
     finally:
         reader.close()
-    silent = journal.useless_lessons() if found and notice.moment == "failure" else ()
-    if not (found := [one for one in found if one.pinned or one.by_people or one.id not in silent]):
+    useless = journal.useless_lessons() if candidates and notice.moment == "failure" else ()
+    candidates = [one for one in candidates if one.pinned or one.by_people or one.id not in useless]
+    if not candidates:
         return ""
     receipt = f"h{os.urandom(6).hex()}"
     if notice.moment == "failure" and notice.call:  # where hooks are installed twice, one of them answers
         from mulligan.sessions.signature import digest
 
         receipt = f"h{digest((notice.agent, notice.session, notice.subagent_id, notice.call))[:12]}"
-    about = [(one.id, one.digests) for one in found]
-    taken = journal.show(notice, bank, about, receipt=receipt, most=most, share=float(journal.setting("withhold")))
-    lessons = [one for one in found if one.id in taken]
-    return shown_text(lessons, characters) if lessons else ""
+    offers = [(lesson.id, lesson.digests) for lesson in candidates]
+    ids = journal.show(notice, bank, offers, receipt=receipt, most=limit, share=float(journal.setting("withhold")))
+    lessons = [lesson for lesson in candidates if lesson.id in ids]
+    return recall.shown_text(lessons, characters) if lessons else ""
 
 
 def _denied(of: CodingAgent, notice: Notice, journal: Journal, bank: str, wait: float) -> str:
@@ -299,27 +303,27 @@ def _denied(of: CodingAgent, notice: Notice, journal: Journal, bank: str, wait: 
         shell = not notice.tool or is_shell(notice.tool, notice.agent)
     reader = Reader(bank, wait=wait)
     try:
-        found = reader.denying(notice.command, guards, shell=shell)
+        lessons = reader.denying(notice.command, guards, shell=shell)
     finally:
         reader.close()
-    if not found:
+    if not lessons:
         return ""
     guards = guards or {}
-    found = [one for one in found if guards.get(one.id)] or found
-    about = [(one.id, one.digests) for one in found]
-    taken = journal.show(notice, bank, about, receipt=f"h{os.urandom(6).hex()}", way="denied", most=1)
-    for one in found:
-        pattern, said = guards.get(one.id, ""), one.id in taken
-        reason = denial(one, pattern)
-        if pattern and not said and (question := of.ask(notice, reason)):
+    lessons = [lesson for lesson in lessons if guards.get(lesson.id)] or lessons
+    offers = [(lesson.id, lesson.digests) for lesson in lessons]
+    ids = journal.show(notice, bank, offers, receipt=f"h{os.urandom(6).hex()}", way="denied", most=1)
+    for lesson in lessons:
+        pattern, is_new = guards.get(lesson.id, ""), lesson.id in ids
+        reason = denial(lesson, pattern)
+        if pattern and not is_new and (question := of.ask(notice, reason)):
             return question  # the agent insists, so the user decides
-        if (pattern or said) and (refusal := of.deny(notice, reason)):
+        if (pattern or is_new) and (refusal := of.deny(notice, reason)):
             return refusal
     return ""
 
 
 def start_worker(environ: Mapping[str, str]) -> None:
-    """Starts the process that learns, in a session of its own: it outlives the agent, and holds none of its streams."""
+    """Start the process that learns. It outlives the agent, so it gets a session of its own and none of the streams."""
     command = [sys.executable, "-I", "-m", "mulligan.app.sessions"]
     environment = {**environ, SWITCH: "off"}
     if not hasattr(os, "posix_spawn"):
@@ -328,38 +332,40 @@ def start_worker(environ: Mapping[str, str]) -> None:
         none = subprocess.DEVNULL
         subprocess.Popen(command, env=environment, stdin=none, stdout=none, stderr=none, start_new_session=True)
         return
-    for started in list(_started):  # in a server: what has ended is taken from the table of processes
+    for started in list(_started):  # only in a server: reap those that have ended
         try:
             if os.waitpid(started, os.WNOHANG)[0]:
                 _started.discard(started)
         except ChildProcessError:
             _started.discard(started)
     streams: list[Any] = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
-    _started.add(os.posix_spawn(command[0], command, environment, file_actions=[*streams, *_others()], setsid=True))
+    _started.add(
+        os.posix_spawn(command[0], command, environment, file_actions=[*streams, *_closing_actions()], setsid=True)
+    )
 
 
 _started = set[int]()
 
 
-def _others() -> list[Any]:
-    """What closes the descriptors that an agent has left open."""
+def _closing_actions() -> list[Any]:
+    """File actions that close the descriptors that an agent has left open."""
     folder = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
     try:
         numbers = [int(name) for name in os.listdir(folder)]
     except (OSError, ValueError):
         return []
-    found: list[Any] = []
+    actions: list[Any] = []
     for number in numbers:
         try:
             if number > 2 and os.get_inheritable(number):
-                found.append((os.POSIX_SPAWN_CLOSE, number))
-        except OSError:  # that of the listing
+                actions.append((os.POSIX_SPAWN_CLOSE, number))
+        except OSError:  # the descriptor of the listing itself
             continue
-    return found
+    return actions
 
 
 def _allow(seconds: float) -> None:
-    """Lets the program go on for so long, whatever its deadline is."""
+    """Let the program run for so long, whatever its deadline is."""
     _allowed[0] = time.monotonic() + seconds
 
 
@@ -367,19 +373,19 @@ _allowed = [0.0]
 
 
 def _end_in_time(name: str, event: str, began: float) -> None:
-    """Ends the process at its deadline, also while another thread waits for a disk or a lock."""
-    given = os.environ.get("MULLIGAN_HOOKS_SECONDS", "")
-    limit = float(given) if given.replace(".", "", 1).isdecimal() else DEADLINE
-    work = max(WORK, limit) if given else WORK
-    while (left := min(began + limit - time.monotonic(), work - time.process_time())) > 0 or _more() > 0:
-        time.sleep(max(left, _more()))
-    which = f"{limit} seconds" if time.monotonic() - began >= limit else f"{work} seconds of work"
-    _thread.start_new_thread(_note, (name, event, TimeoutError(f"{OVERTIME} {which}")))
-    time.sleep(_LAST)
+    """End the process at its deadline, even if another thread waits for a disk or a lock."""
+    setting = os.environ.get("MULLIGAN_HOOKS_SECONDS", "")
+    limit = float(setting) if setting.replace(".", "", 1).isdecimal() else DEADLINE
+    cpu_limit = max(WORK, limit) if setting else WORK
+    while (left := min(began + limit - time.monotonic(), cpu_limit - time.process_time())) > 0 or _extra_time() > 0:
+        time.sleep(max(left, _extra_time()))
+    reached = f"{limit} seconds" if time.monotonic() - began >= limit else f"{cpu_limit} seconds of work"
+    _thread.start_new_thread(_note, (name, event, TimeoutError(f"{OVERTIME} {reached}")))
+    time.sleep(_NOTING_SECONDS)
     os._exit(0)
 
 
-def _more() -> float:
+def _extra_time() -> float:
     return _allowed[0] - time.monotonic()
 
 

@@ -1,7 +1,7 @@
-"""Put Mulligan's hooks into the settings of coding agents, and take them out again: design/064.
+"""Puts Mulligan's hooks into the settings of coding agents, and takes them out again (design/064).
 
-A file is changed as text, so that what others wrote into it stays as it is. What `uninstall` needs to give the file
-back byte for byte is kept in Mulligan's home.
+A file is changed as text, so that what others wrote into it stays as it is. What `uninstall` needs to restore the file
+byte for byte is kept in Mulligan's home.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PROGRAM = "mulligan-hook"
 
 
 class Change(NamedTuple):
-    """What is to become of a file.
+    """A planned change of a file.
 
     Attributes:
         before: the text of the file now; None if the file does not exist.
@@ -61,7 +61,7 @@ def present(environ: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def settings_file(of: CodingAgent, scope: Scope, folder: Path) -> Path:
-    """The file that the agent's hooks stand in. Raises `InvalidInput` where the agent has none of this scope."""
+    """The file with the agent's hooks. Raises `InvalidInput` if the agent has none of this scope."""
     settings = of.settings
     name = {"user": settings.user, "project": settings.project, "local": settings.local}[scope]
     if name:
@@ -77,50 +77,52 @@ def settings_file(of: CodingAgent, scope: Scope, folder: Path) -> Path:
 
 
 def installation(of: CodingAgent, scope: Scope, folder: Path) -> Change:
-    """What installing changes: nothing if the hooks are there as they should be. Older ones are replaced."""
+    """What installing changes; nothing if the current hooks are there. Older ones are replaced."""
     path = settings_file(of, scope, folder)
-    before = _read(path)
+    text_before = _read(path)
     command = PROGRAM if scope == "project" else shlex.quote(program())
     if path.suffix == ".js":
-        if before is not None and PROGRAM not in before:
+        if text_before is not None and PROGRAM not in text_before:
             raise InvalidInput(f"{path} is not Mulligan's plug-in: give it another name. Nothing was written.")
-        return Change(path, before, plugin(command))
-    wanted = entries(of, command, edits=_guards_paths())
+        return Change(path, text_before, plugin(command))
+    hooks = entries(of, command, edits=_guards_paths())
     try:
-        if installed(path, before or "") == wanted:
-            return Change(path, before, before)
+        if installed(path, text_before or "") == hooks:
+            return Change(path, text_before, text_before)
     except InvalidInput as error:
-        lines = json.dumps({"hooks": wanted}, indent=2, ensure_ascii=False)
+        lines = json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
         raise InvalidInput(f"{error} Correct the file, or add these lines to it yourself:\n\n{lines}") from None
-    base = None if before is None else removal(path, before).after
-    text = of.settings.new if base is None or _is_blank(base) else base
-    for event, groups in wanted.items():
+    text_without = None if text_before is None else removal(path, text_before).after
+    new_text = of.settings.new if text_without is None or _is_blank(text_without) else text_without
+    for event, groups in hooks.items():
         for group in groups:
-            text = add(text, ("hooks", event), group)
-    return Change(path, before, text, base)
+            new_text = add(new_text, ("hooks", event), group)
+    return Change(path, text_before, new_text, text_without)
 
 
 def installations(folder: Path) -> list[tuple[str, Scope, Path, str]]:
-    """Each file that Mulligan's hooks stand in, for this user and for the project in a folder: the agent, whose
-    settings they are, the file and its text. With Codex's its config.toml, if trust stands in it."""
-    found: list[tuple[str, Scope, Path, str]] = []
-    for of in map(agent, NAMES):
+    """The files with Mulligan's hooks, for this user and for the project in a folder.
+
+    Each has the agent, the scope, the path and the text. Codex's config.toml is among them if it trusts our hooks.
+    """
+    rows: list[tuple[str, Scope, Path, str]] = []
+    for coding_agent in map(agent, NAMES):
         for scope in SCOPES:
             try:
-                path = settings_file(of, scope, folder)
+                path = settings_file(coding_agent, scope, folder)
             except InvalidInput:  # it has none
                 continue
             text = _read(path)
             if text and _holds_hooks(path, text):
-                found.append((of.name, scope, path, text))
+                rows.append((coding_agent.name, scope, path, text))
     config = Path(agent("codex").folder()) / "config.toml"
     if _MARK in (text := _read(config) or ""):
-        found.append(("codex", "user", config, text))
-    return found
+        rows.append(("codex", "user", config, text))
+    return rows
 
 
 def stripped() -> list[str]:
-    """What another program has taken out: files into which hooks were installed, and that no longer have them."""
+    """The files from which another program has removed the hooks that were installed, in sentences."""
     lines: list[str] = []
     for name in _kept()["files"]:
         path = Path(name)
@@ -148,11 +150,11 @@ def _holds_hooks(path: Path, text: str) -> bool:
 
 
 def removal(path: Path, before: str) -> Change:
-    """What taking Mulligan's hooks out of a file changes."""
-    kept = _kept()["files"].get(str(path), {})
-    for one in (kept, kept.get("earlier", {})):
-        if one.get("sha256") == _digest(before):
-            return Change(path, before, _restored(before, one))
+    """What removing Mulligan's hooks from a file changes."""
+    record = _kept()["files"].get(str(path), {})
+    for state in (record, record.get("earlier", {})):
+        if state.get("sha256") == _digest(before):
+            return Change(path, before, _restored(before, state))
     if path.suffix == ".js":
         return Change(path, before, None)
     after = _without_trust(before)[0] if path.suffix == ".toml" else _without_hooks(path, before)
@@ -161,42 +163,44 @@ def removal(path: Path, before: str) -> Change:
 
 
 def write(changes: Iterable[Change], *, installing: bool) -> None:
-    """Write the files, each at once or not at all; a link stays, and what it leads to is written or removed.
+    """Write the files, each completely or not at all. A link stays, and its target is written or removed.
 
-    What gives a file back is kept before the file is written. Raises `InvalidInput` if that, or a file, cannot be
-    written, or if a file was changed in the meantime.
+    What restores a file is kept before the file is written.
+
+    Raises:
+        InvalidInput: a file cannot be written, or has changed in the meantime.
     """
     for change in changes:
         path, real = str(change.path), change.path.resolve()
         if _read(change.path) != change.before:
             raise InvalidInput(f"{path} has changed in the meantime, so it was not written: try again.")
-        kept = _kept()
-        earlier = kept["files"].pop(path, {})
+        record = _kept()
+        earlier = record["files"].pop(path, {})
         if installing and change.after is not None:
-            kept["folders"] += [str(parent) for parent in real.parents if not parent.exists()]
+            record["folders"] += [str(parent) for parent in real.parents if not parent.exists()]
             earlier = {"earlier": {key: value for key, value in earlier.items() if key != "earlier"}} if earlier else {}
-            kept["files"][path] = {**_difference(change.base, change.after), **earlier}
-            _keep(kept, f" So {path} was not changed.")
+            record["files"][path] = {**_difference(change.base, change.after), **earlier}
+            _keep(record, f" So {path} was not changed.")
         if change.after is None:
             real.unlink(missing_ok=True)
         else:
             _put(real, change.after)
         if not installing:
-            kept["folders"] = [made for made in kept["folders"] if not _emptied(Path(made))]
-            _keep(kept, f" {path} was restored nevertheless.")
+            record["folders"] = [folder for folder in record["folders"] if not _emptied(Path(folder))]
+            _keep(record, f" {path} was restored nevertheless.")
 
 
 def program() -> str:
     """The path of the program that hooks run. Raises `InvalidInput` if it is not there."""
-    beside = Path(sys.executable).with_name(PROGRAM)
-    found = str(beside) if beside.is_file() else shutil.which(PROGRAM)
-    if not found:
+    path = Path(sys.executable).with_name(PROGRAM)
+    path_found = str(path) if path.is_file() else shutil.which(PROGRAM)
+    if not path_found:
         raise InvalidInput(f"The program {PROGRAM} is not next to {sys.executable}: reinstall Mulligan.")
-    return found
+    return path_found
 
 
 def _guards_paths() -> bool:
-    """Whether a guard here is of a path: then hooks are called before edits, too."""
+    """Whether a guard protects a path, so that hooks have to be called before edits, too."""
     try:
         if not os.path.exists(home() / FILE):
             return False
@@ -207,27 +211,27 @@ def _guards_paths() -> bool:
 
 
 def entries(of: CodingAgent, command: str, *, edits: bool = False) -> dict[str, list[Any]]:
-    """What stands in the settings under `hooks`: for each event its groups of hooks, or its hooks.
+    """The value of `hooks` in the settings: for each event its groups of hooks, or its hooks.
 
-    edits: the hook before a command is for edits of files, too.
+    edits: the hook before a command is also called before edits of files.
     """
-    found: dict[str, list[Any]] = {}
+    groups: dict[str, list[Any]] = {}
     for hook in of.hooks:
         if edits and of.edits and hook.moment == "before_tool":
             hook = hook._replace(matcher=f"{hook.matcher}|{of.edits}")
-        found.setdefault(hook.event, []).append(of.entry(hook, f"{command} {of.name} {hook.event}"))
-    return found
+        groups.setdefault(hook.event, []).append(of.entry(hook, f"{command} {of.name} {hook.event}"))
+    return groups
 
 
 def installed(path: Path, text: str) -> dict[str, list[Any]]:
-    """The entries of Mulligan's in a file of settings, under their events."""
-    found: dict[str, list[Any]] = {}
+    """Mulligan's entries in a file of settings, by their events."""
+    groups_by_event: dict[str, list[Any]] = {}
     hooks = _hooks(_parsed(path, text))
-    for event, *place in _places(hooks):
-        entry: Any = hooks[event][place[0]]
-        if entry not in found.setdefault(event, []):
-            found[event].append(entry)
-    return found
+    for event, *position in _places(hooks):
+        entry: Any = hooks[event][position[0]]
+        if entry not in groups_by_event.setdefault(event, []):
+            groups_by_event[event].append(entry)
+    return groups_by_event
 
 
 def plugin(command: str) -> str:
@@ -241,7 +245,7 @@ def _hooks(data: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:
-    """The settings in a file. Raises `InvalidInput` for what could not be changed with care."""
+    """The settings in a file. Raises `InvalidInput` if they cannot be changed safely."""
     unchanged = "Nothing was written."
     try:
         data: Any = {} if _is_blank(text) else loads(text)
@@ -259,19 +263,19 @@ def _is_blank(text: str) -> bool:
 
 
 def _places(hooks: Mapping[str, list[Any]]) -> list[tuple[Any, ...]]:
-    """Where the hooks of Mulligan's stand, as (event, number) or (event, number, "hooks", number)."""
-    found: list[tuple[Any, ...]] = []
+    """The positions of Mulligan's hooks, as (event, number) or (event, number, "hooks", number)."""
+    places: list[tuple[Any, ...]] = []
     for event, groups in hooks.items():
         for number, group in enumerate(groups):
             if _ours(group):
-                found.append((event, number))
+                places.append((event, number))
             inner: list[Any] = cast(dict[str, Any], group).get("hooks", []) if isinstance(group, dict) else []
-            found += [(event, number, "hooks", place) for place, hook in enumerate(inner) if _ours(hook)]
-    return found
+            places += [(event, number, "hooks", position) for position, hook in enumerate(inner) if _ours(hook)]
+    return places
 
 
 def _ours(hook: Any) -> bool:
-    """Whether a hook starts our program; a user's own may have its name in a path."""
+    """Whether a hook starts our program. A hook of the user may have its name in a path."""
     fields = cast(dict[str, Any], hook) if isinstance(hook, dict) else {}
     command = str(fields.get("command") or fields.get("bash"))
     if PROGRAM not in command:
@@ -286,20 +290,19 @@ def _ours(hook: Any) -> bool:
 def _without_hooks(path: Path, text: str) -> str:
     for place in reversed(_places(_hooks(_parsed(path, text)))):
         text = remove(text, ("hooks", *place))
-        for depth in range(
-            min(len(place) - 1, 2), -1, -1
-        ):  # and the group, the event and `hooks`, if they are empty now
-            around: Any = loads(text)["hooks"]
+        # Remove the group, the event and `hooks` as well, if they are empty now.
+        for depth in range(min(len(place) - 1, 2), -1, -1):
+            container: Any = loads(text)["hooks"]
             for key in place[:depth]:
-                around = around[key]
-            if around["hooks"] if depth == 2 else around:
+                container = container[key]
+            if container["hooks"] if depth == 2 else container:
                 break
             text = remove(text, ("hooks", *place[:depth]))
     return text
 
 
 def trust(hooks: Iterable[Mapping[str, Any]], config: Path) -> Change:
-    """What lets Codex run these hooks of `hooks/list` without the user's review. Those that were trusted stay so."""
+    """What makes Codex trust these hooks of its `hooks/list` without a review. Trusted hooks stay trusted."""
     before = _read(config)
     base, tables = _without_trust(before or "")
     tables |= {
@@ -319,10 +322,10 @@ _MARK = "# mulligan hooks install wrote this, for a hook of Mulligan's"
 
 
 def _without_trust(text: str) -> tuple[str, dict[str, str]]:
-    """A config.toml of Codex without the tables that follow the mark; and these, by their first line."""
+    """A config.toml of Codex without the tables that we wrote; and these tables by their first lines."""
     first, *rest = text.split(f"\n{_MARK}\n")
     parts = [(*part.split("\n", 2), "", "")[:3] for part in rest]
-    return first + "".join(left for _, _, left in parts), {name: state for name, state, _ in parts if name}
+    return first + "".join(remainder for _, _, remainder in parts), {name: state for name, state, _ in parts if name}
 
 
 def _read(path: Path) -> str | None:
@@ -335,7 +338,7 @@ def _read(path: Path) -> str | None:
 
 
 def _put(path: Path, text: str, mode: int | None = None) -> None:
-    """Write a file at once or not at all, behind a link, with the mode that it has."""
+    """Write a file completely or not at all. A link is followed, and the mode of the file stays."""
     path = path.resolve()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -367,28 +370,28 @@ def _keep(kept: Mapping[str, Any], otherwise: str) -> None:
 
 
 def _kept() -> dict[str, Any]:
-    """Of each file that was written what gives it back, and the folders that were made, each before those it is in."""
+    """What restores each file that was written; and the folders that were made, each before its parents."""
     try:
         kept = json.loads(_read(_kept_file()) or "{}")
     except ValueError:
         kept = {}
     fields: dict[str, Any] = cast(dict[str, Any], kept) if isinstance(kept, dict) else {}
-    noted, made = fields.get("files"), fields.get("folders")  # damaged: then only entries are taken out
+    files_noted, folders = fields.get("files"), fields.get("folders")  # damaged: then only entries are taken out
     return {
-        "files": noted if isinstance(noted, dict) else {},
-        "folders": made if isinstance(made, list) else [],
+        "files": files_noted if isinstance(files_noted, dict) else {},
+        "folders": folders if isinstance(folders, list) else [],
     }
 
 
 def _emptied(folder: Path) -> bool:
-    """Remove a folder if it is empty; whether it is gone."""
+    """Remove a folder if it is empty. Returns whether it is gone."""
     if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
         folder.rmdir()
     return not folder.exists()
 
 
 def _difference(base: str | None, text: str) -> dict[str, Any]:
-    """What gives `base` back: only what differs is kept, because settings may hold keys."""
+    """What restores `base` from `text`. Only the difference is kept, because settings may contain keys."""
     old = base or ""
     start = _alike(old, text)
     end = _alike(old[start:][::-1], text[start:][::-1])
@@ -396,16 +399,16 @@ def _difference(base: str | None, text: str) -> dict[str, Any]:
     return {"sha256": _digest(text), "start": start, "end": end, "middle": middle}
 
 
-def _alike(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
+def _alike(first: str, second: str) -> int:
+    """The length of the common beginning of two texts."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((number for number, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
-def _restored(text: str, kept: Mapping[str, Any]) -> str | None:
-    if kept["middle"] is None:
+def _restored(text: str, record: Mapping[str, Any]) -> str | None:
+    if record["middle"] is None:
         return None
-    return text[: kept["start"]] + kept["middle"] + text[len(text) - kept["end"] :]
+    return text[: record["start"]] + record["middle"] + text[len(text) - record["end"] :]
 
 
 def _digest(text: str) -> str:

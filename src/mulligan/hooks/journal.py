@@ -1,7 +1,7 @@
-"""What hooks note beside the bank: sessions with their cursors, what was shown to them, failures, errors, pauses.
+"""The journal of hooks: sessions with their cursors, what was shown to them, failures, errors, pauses and settings.
 
-One SQLite file, `hooks.db` in the user's data folder. Every method is one transaction, so several agents may work at
-the same time. `Journal` raises `sqlite3.Error` (and `OSError` for a folder that cannot be made).
+It is one SQLite file, `hooks.db` in the user's data folder. Every method is one transaction, so several agents may work
+at the same time. `Journal` raises `sqlite3.Error`, and `OSError` if the folder cannot be made.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 FILE = "hooks.db"
-ERRORS = 200
-"""Swallowed errors that are kept."""
+MAX_ERRORS = 200
+"""Errors of hooks that are kept, the newest."""
 SETTINGS: Mapping[str, tuple[str, float, float]] = {
     "needed": ("2", 1, 100),
     "withhold": ("0", 0, 0.5),
@@ -36,17 +36,17 @@ SETTINGS: Mapping[str, tuple[str, float, float]] = {
     "tokens": ("50000", 0, 100_000_000),
     "subagents": ("project", 0, 0),
 }
-"""What a person can set: the default, and of numbers the least and the most."""
+"""The settings that a person can change: the default, and the lowest and highest value of numbers."""
 OWN = "own"
 """The value of `subagents` that gives each type of sub-agent a bank of its own."""
-_ENDED, PAUSES = "pauses", 100
-"""The setting that keeps the pauses that have ended, and how many of them."""
+_PAST_PAUSES, MAX_PAUSES = "pauses", 100
+"""The setting that keeps the pauses that have ended, and how many it keeps."""
 _GUARDS = "guards"
-"""The setting that keeps the guards: here, and not in the bank, as an import may bring a lesson, and never a guard."""
+"""The setting that keeps the guards. They are not in the bank, so that an import can bring lessons, but no guard."""
 EVERYWHERE = ""
-"""In place of a folder."""
-_LOG = 200
-"""Pages of the file's log after which a commit empties it; what opens the file next reads all of them."""
+"""Stands for all folders."""
+_LOG_PAGES = 200
+"""Pages of the file's log after which a commit empties it. Who opens the file next has to read all of them."""
 
 Way: TypeAlias = "Literal['shown', 'denied', 'withheld']"
 
@@ -55,15 +55,15 @@ _VERSION = 3
 
 
 class Session(NamedTuple):
-    """A session as the journal knows it.
+    """A session of a coding agent.
 
     Attributes:
         subagent: the id of a sub-agent that has a transcript of its own; "" for the main agent.
         kind: the type of the sub-agent.
-        ended: when it last ended; None while it goes on, and for one that was killed. A resumed session ends again.
-        due: there is something to learn that was not learned yet.
-        asked: when the agent was asked why something failed that it has overcome; None: not yet.
-        cursor: how far its transcript was read; what the reader of the agent wrote.
+        ended: when it last ended; None while it runs, and after it was killed. A resumed session ends again.
+        due: whether there is something left to learn from it.
+        asked: when the agent was asked why something failed that it overcame; None: not yet.
+        cursor: how far its transcript was read, in the form of `learning.read_on`.
     """
 
     agent: str
@@ -92,12 +92,12 @@ _WHICH = "agent = ? AND session = ? AND subagent = ?"
 
 
 class Shown(NamedTuple):
-    """A lesson that a session was shown.
+    """A lesson that was shown in a session, or withheld, or that denied a call.
 
     Attributes:
-        again: whether an error that it is about came again in that session afterwards; None while the session goes on.
+        again: whether an error of the lesson occurred in that session afterwards; None while the session runs.
         done: whether the session then did what the lesson says.
-        digests: of the errors that it is about.
+        digests: of the errors that the lesson is about.
     """
 
     receipt: str
@@ -114,7 +114,7 @@ class Shown(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """An error of a session, and how often it came there. words: what names it; "" until the worker has read them."""
+    """An error of a session, and how often it occurred there. words: its signature; "" until the worker has read it."""
 
     agent: str
     session: str
@@ -132,7 +132,7 @@ class FailedCommand(NamedTuple):
 
 
 class Journal:
-    """To be closed, or used as a context manager.
+    """The journal of hooks. Close it, or use it as a context manager.
 
     Args:
         path: of the file; default: `hooks.db` in the user's data folder.
@@ -151,13 +151,13 @@ class Journal:
 
                 bring_up_to_date(self._db, self.path, _VERSION, wait)
             self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.execute(f"PRAGMA wal_autocheckpoint = {_LOG}")
+            self._db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         except BaseException:
             self._db.close()
             raise
 
     def _hide(self) -> None:
-        """Lets nobody else read the file: outputs and folders are nobody else's business."""
+        """Make the file readable by the user only: it has outputs and names of folders."""
         if os.stat(self.path).st_mode & 0o077:
             for file in (self.path, f"{self.path}-wal", f"{self.path}-shm"):
                 if os.path.exists(file):
@@ -180,18 +180,18 @@ class Journal:
     # --- sessions -----------------------------------------------------------------------------------------------
 
     def seen(self, notice: Notice, project: str) -> Session:
-        """Notes that this session is alive, and what its notice says: all but a start makes it due, an end ends it.
+        """Note that a session is alive, and what its notice says.
 
-        A compaction lets lessons be shown again. What was noted once is not taken back by a notice that omits it. The
-        project and the folder are those of the first notice, wherever the agent goes then. Of a session that is
-        forgotten nothing is noted but that it is alive.
+        Any notice but a start makes the session due, and an end ends it. After a compaction, lessons can be shown
+        again. A notice that omits something does not erase it. The project and the folder stay those of the first
+        notice. Of a forgotten session only the time is noted.
         """
         now = time.time()
-        due = notice.moment not in ("start", "before_tool")  # also what never stops: it may be killed
-        due = due and bool(notice.transcript) and agent(notice.agent).readable
+        is_due = notice.moment not in ("start", "before_tool")  # also what never stops: it may be killed
+        is_due = is_due and bool(notice.transcript) and agent(notice.agent).readable
         compacted = notice.moment == "compact" or (notice.moment == "start" and notice.source in ("compact", "clear"))
         mine = (notice.agent, notice.session, notice.subagent_id)
-        told = (project, notice.folder, notice.transcript, notice.subagent)
+        facts = (project, notice.folder, notice.transcript, notice.subagent)
 
         def note() -> Session:
             self._add(*mine, now, project if notice.subagent else "")
@@ -200,7 +200,7 @@ class Journal:
                 "folder = coalesce(nullif(folder, ''), ?), transcript = coalesce(nullif(?, ''), transcript), "
                 "kind = coalesce(nullif(?, ''), kind), due = due OR ?, compactions = compactions + ?, "
                 f"ended = iif(?, ?, NULL) WHERE {_WHICH} AND NOT forgotten",
-                (*told, due, compacted, notice.moment in ("end", "subagent_stop"), now, *mine),
+                (*facts, is_due, compacted, notice.moment in ("end", "subagent_stop"), now, *mine),
             )
             self._db.execute(f"UPDATE sessions SET seen = ? WHERE {_WHICH}", (now, *mine))
             if notice.moment == "end":
@@ -212,8 +212,8 @@ class Journal:
         return self._write(note)
 
     def _add(self, agent: str, session: str, subagent: str, now: float, project: str = "") -> None:
-        """Makes the session, if it is not known. A sub-agent is forgotten with its main agent, and belongs to the same
-        project if none is given."""
+        """Add the session, if it is new. A sub-agent is forgotten if its main agent is, and has its project by
+        default."""
         main = "SELECT {} FROM sessions WHERE agent = ?1 AND session = ?2 AND subagent = ''"
         self._db.execute(
             "INSERT INTO sessions (agent, session, subagent, began, seen, project, folder, forgotten) "
@@ -224,10 +224,8 @@ class Journal:
         )
 
     def session(self, agent: str, session: str, subagent: str = "") -> Session | None:
-        found = self._db.execute(
-            f"SELECT {_SESSION} FROM sessions WHERE {_WHICH}", (agent, session, subagent)
-        ).fetchone()
-        return found and _session(found)
+        row = self._db.execute(f"SELECT {_SESSION} FROM sessions WHERE {_WHICH}", (agent, session, subagent)).fetchone()
+        return row and _session(row)
 
     def _session(self, *mine: str) -> Session:
         return _session(self._db.execute(f"SELECT {_SESSION} FROM sessions WHERE {_WHICH}", mine).fetchone())
@@ -244,16 +242,16 @@ class Journal:
         return [_session(row) for row in newest][::-1]
 
     def began(self, project: str, last: int) -> float:
-        """When the first of the last sessions of a project began; 0 where there are not so many."""
-        of = "sessions WHERE project = ? AND subagent = '' ORDER BY began DESC LIMIT 1 OFFSET ?"
-        return (self._db.execute(f"SELECT began FROM {of}", (project, last - 1)).fetchone() or [0.0])[0]
+        """When the first of the `last` newest sessions of a project began; 0 if there are fewer."""
+        newest_sessions = "sessions WHERE project = ? AND subagent = '' ORDER BY began DESC LIMIT 1 OFFSET ?"
+        return (self._db.execute(f"SELECT began FROM {newest_sessions}", (project, last - 1)).fetchone() or [0.0])[0]
 
     def is_due(self, *, besides: str = "") -> bool:
-        """Whether there is something to learn from a session with another id, in a folder that is not left out."""
-        found = self._db.execute(
+        """Whether there is something to learn from a session, except that one, in a folder that is not paused."""
+        rows = self._db.execute(
             "SELECT DISTINCT folder FROM sessions WHERE due AND NOT forgotten AND session <> ?", (besides,)
         )
-        return any(not self.is_paused(folder) for (folder,) in found.fetchall())
+        return any(not self.is_paused(folder) for (folder,) in rows.fetchall())
 
     def advance(
         self,
@@ -266,9 +264,12 @@ class Journal:
         lessons: int = 0,
         due: bool = False,
     ) -> bool:
-        """Moves the cursor from `before` to `cursor`, and counts lessons; False if another process moved it meanwhile.
+        """Move the cursor from `before` to `cursor`, and add to the number of lessons.
 
-        due: there is more to learn. The session is made if it is not known, such as one of an old transcript.
+        A session that is new, such as one of an old transcript, is added. due: there is more to learn.
+
+        Returns:
+            False if another process has moved the cursor meanwhile.
         """
         mine, now = (agent, session, subagent), time.time()
 
@@ -284,8 +285,11 @@ class Journal:
         return self._write(move)
 
     def ask(self, agent: str, session: str) -> bool:
-        """Whether the agent may be asked now what it has overcome: once in a session, if it ran a command again that
-        had failed, and that has not failed again (see `tries`)."""
+        """Whether the agent may be asked now what it overcame, which is then noted.
+
+        It is asked once in a session, if it ran a command again that had failed, and that did not fail again (see
+        `tries`).
+        """
         which = (
             f"{_WHICH} AND asked IS NULL AND EXISTS (SELECT 1 FROM failures AS f WHERE f.agent = sessions.agent "
             "AND f.session = sessions.session AND f.subagent = '' AND f.tried IS NOT NULL)"
@@ -299,17 +303,17 @@ class Journal:
         return changed.rowcount == 1
 
     def sessions_like(self, prefix: str) -> Sequence[Session]:
-        """Those whose id begins so, also forgotten ones; main agents first."""
-        found = self._db.execute(
+        """The sessions whose id begins with `prefix`, also forgotten ones; main agents first."""
+        rows = self._db.execute(
             f"SELECT {_SESSION} FROM sessions WHERE substr(session, 1, length(?1)) = ?1 ORDER BY subagent, rowid",
             (prefix,),
         )
-        return [_session(row) for row in found]
+        return [_session(row) for row in rows]
 
     def forget(self, agent: str, session: str) -> None:
-        """Removes what is noted of a session and its sub-agents, and never learns from it.
+        """Remove all notes of a session and its sub-agents, except that it is forgotten: nothing is learned from it.
 
-        What stays is that it is forgotten. The bank's lessons are the caller's business.
+        The lessons in the bank are left to the caller.
         """
         now = time.time()
 
@@ -326,7 +330,7 @@ class Journal:
         self._write(remove)
 
     def trim(self, days: float) -> int:
-        """Removes sessions that were last seen longer ago, with what was shown to them; how many."""
+        """Remove the sessions that were not seen for so many days, with what was shown to them. Returns how many."""
         before = time.time() - days * 86400
 
         def remove() -> int:
@@ -353,15 +357,15 @@ class Journal:
         most: int = 3,
         share: float = 0.0,
     ) -> Sequence[str]:
-        """Takes the lessons that this session was not shown yet (since its last compaction), and returns their ids.
+        """Choose lessons that the session was not shown since its last compaction, note them, and return their ids.
 
-        Of several processes that ask at the same time, one gets a lesson; of those for one call with
-        one receipt, one gets any.
+        If several processes ask at the same time, one of them gets a lesson. If they ask for the same call, with the
+        same receipt, one of them gets all.
 
         Args:
-            lessons: The best first, each with the digests of the errors that it is about.
-            most: Lessons to take; one that is withheld counts.
-            share: Of the lessons, the share that a draw withholds, so that what they are worth can be measured.
+            lessons: ids, the best first, each with the digests of the errors that the lesson is about.
+            most: how many to choose, withheld ones included.
+            share: the share of lessons to withhold by lot, so that their worth can be measured.
         """
         if share:
             from mulligan.core.worth import is_withheld  # not above: dataclasses take longer to import than the rest
@@ -371,44 +375,49 @@ class Journal:
 
         def take() -> Sequence[str]:
             row = self._db.execute(f"SELECT compactions FROM sessions WHERE {_WHICH}", mine).fetchone()
-            compaction, taken, left = row[0] if row else 0, list[str](), most
+            compaction, ids, room = row[0] if row else 0, list[str](), most
             answered = f"SELECT 1 FROM shown WHERE {_WHICH} AND receipt = ?"
             if notice.call and self._db.execute(answered, (*mine, receipt)).fetchone():
-                return taken
+                return ids
             for lesson, digests in lessons:
-                if left == 0:
+                if room == 0:
                     break
-                added = self._db.execute(
+                inserted = self._db.execute(
                     "INSERT INTO shown (receipt, agent, session, subagent, compaction, way, project, lesson, moment, "
                     "at, digests) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                     (receipt, *mine, compaction, way, project, lesson, notice.moment, now, f" {' '.join(digests)} "),
                 )
-                left -= added.rowcount
-                if not added.rowcount:
+                room -= inserted.rowcount
+                if not inserted.rowcount:
                     continue
                 if is_withheld(receipt, lesson, share):
-                    self._db.execute("UPDATE shown SET way = 'withheld' WHERE n = ?", (added.lastrowid,))
+                    self._db.execute("UPDATE shown SET way = 'withheld' WHERE n = ?", (inserted.lastrowid,))
                 else:
-                    taken.append(lesson)
-            return taken
+                    ids.append(lesson)
+            return ids
 
         return self._write(take)
 
     def tries(self, notice: Notice) -> None:
-        """Notes that a command is run which has failed before. If it fails again, `failed` takes that back."""
+        """Note that a command runs that failed before. If it fails again, `failed` reverts that."""
         which = "agent = ? AND session = ? AND subagent = ? AND command = ? AND tried IS NULL"
         mine = (notice.agent, notice.session, notice.subagent_id, _checksum(notice.command))
         if self._db.execute(f"SELECT 1 FROM failures WHERE {which} LIMIT 1", mine).fetchone():
             self._write(lambda: self._db.execute(f"UPDATE failures SET tried = ? WHERE {which}", (time.time(), *mine)))
 
     def failed(self, notice: Notice, project: str, digest: str, words: str = "", at: float = 0.0) -> bool:
-        """Notes a failure with this signature, once for each call; False if it was noted before.
+        """Note a failure, once for each call. Lessons about it that the session was shown have `again` from now on.
 
-        Lessons about it that this session was shown earlier have not helped: `again`. words: what names the error,
-        masked; they may come later.
-        at: when it happened; 0: now.
+        Some agents give hooks no id of the call, but their transcripts have it: then the oldest failure without one
+        gets it.
 
-        Some agents tell no hook the id of a call, but their transcripts do: the oldest such failure then gets it.
+        Args:
+            digest: of the signature of the error.
+            words: the signature, masked. It may be added later.
+            at: when it happened; 0: now.
+
+        Returns:
+            False if it was noted before.
         """
         now, mine = at or time.time(), (notice.agent, notice.session)
 
@@ -426,12 +435,12 @@ class Journal:
                     "WHERE agent = ? AND session = ? AND digest = ? AND call LIKE 'at %')",
                     (notice.call, *mine, digest),
                 )
-            added = self._db.execute(
+            inserted = self._db.execute(
                 "INSERT INTO failures (agent, session, subagent, project, call, digest, words, at, command) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 (*mine, notice.subagent_id, project, notice.call or f"at {now}", digest, words[:200], now, command),
             )
-            if not added.rowcount:
+            if not inserted.rowcount:
                 self._db.execute(
                     "UPDATE failures SET words = ? WHERE agent = ? AND session = ? AND call = ? AND words = ''",
                     (words[:200], *mine, notice.call),
@@ -446,9 +455,12 @@ class Journal:
         return self._write(note)
 
     def shown(self, project: str | None = None, *, session: str | None = None, untold: bool = False) -> Sequence[Shown]:
-        """What was shown, oldest first. untold: only what has an outcome that `tell` did not mark, and whose error was
-        at stake: what was shown at a failure, or at another moment before the error came."""
-        found = self._db.execute(
+        """What was shown, oldest first.
+
+        untold: only showings with an outcome that `tell` has not marked. Those at another moment than a failure count
+        only if the error then occurred.
+        """
+        rows = self._db.execute(
             "SELECT receipt, agent, session, project, lesson, moment, way, at, again, done, digests FROM shown "
             "WHERE (?1 IS NULL OR project = ?1) AND (?2 IS NULL OR session = ?2) "
             "AND (NOT ?3 OR (again IS NOT NULL AND NOT told AND (again OR moment = 'failure'))) ORDER BY n",
@@ -456,21 +468,22 @@ class Journal:
         )
         return [
             Shown(*row[:8], again=None if row[8] is None else bool(row[8]), done=bool(row[9]), digests=row[10].split())
-            for row in found
+            for row in rows
         ]
 
     def useless_lessons(self) -> set[str]:
-        """Those shown three times in vain, and mostly so: the error came again, and nobody did what they say."""
+        """Lessons that were shown in vain at least three times, and more often than with success: the error occurred
+        again, and nobody did what they say."""
         vain = "sum(again IS 1 AND NOT done)"
         shown = "shown WHERE way = 'shown' AND moment = 'failure' GROUP BY lesson"
-        found = self._db.execute(f"SELECT lesson FROM {shown} HAVING {vain} >= 3 AND {vain} > sum(done)")
-        return {row[0] for row in found}
+        rows = self._db.execute(f"SELECT lesson FROM {shown} HAVING {vain} >= 3 AND {vain} > sum(done)")
+        return {row[0] for row in rows}
 
     def did(self, one: Shown) -> None:
-        """Notes that a session did what it was shown."""
-        which = (one.receipt, one.session, one.lesson)
-        change = "UPDATE shown SET done = 1 WHERE receipt = ? AND session = ? AND lesson = ?"
-        self._write(lambda: self._db.execute(change, which))
+        """Note that a session did what a lesson says that it was shown."""
+        key = (one.receipt, one.session, one.lesson)
+        statement = "UPDATE shown SET done = 1 WHERE receipt = ? AND session = ? AND lesson = ?"
+        self._write(lambda: self._db.execute(statement, key))
 
     def failed_commands(self, project: str) -> Sequence[FailedCommand]:
         """The failures of commands in a project, oldest first."""
@@ -480,7 +493,7 @@ class Journal:
         return [FailedCommand(*row) for row in rows]
 
     def tell(self, receipts: Iterable[str]) -> None:
-        """Marks the outcomes of these receipts as told to the bank, as far as there are any."""
+        """Mark the outcomes that these receipts have so far as told to the bank."""
         self._write(
             lambda: self._db.executemany(
                 "UPDATE shown SET told = 1 WHERE receipt = ? AND again IS NOT NULL", [(id,) for id in receipts]
@@ -488,55 +501,59 @@ class Journal:
         )
 
     def settle(self, before: float) -> None:
-        """Takes what was shown before this time as not having come again: of sessions whose end nobody reports."""
+        """Note that errors of lessons shown before this time did not occur again. Not all agents report their end."""
         self._write(lambda: self._db.execute("UPDATE shown SET again = 0 WHERE again IS NULL AND at < ?", (before,)))
 
     def frequent(self, project: str | None = None, limit: int = 10) -> Sequence[tuple[str, str, int, int]]:
-        """The errors that came most often: digest, words, how often, in how many sessions.
+        """The most frequent errors: digest, words, how often they occurred, in how many sessions.
 
-        Without those that have no words: the worker has not read them yet, or takes them for no failure of a command.
+        Errors without words are left out: the worker has not read them yet, or they are not of a command.
         """
-        found = self._db.execute(
+        rows = self._db.execute(
             "SELECT digest, max(words), count(*) AS often, count(DISTINCT agent || ' ' || session) FROM failures "
             "WHERE ?1 IS NULL OR project = ?1 GROUP BY digest HAVING max(words) <> '' "
             "ORDER BY often DESC, digest LIMIT ?2",
             (project, limit),
         )
-        return [tuple(row) for row in found]
+        return [tuple(row) for row in rows]
 
     def failures(self, project: str) -> Sequence[Failure]:
         """The errors of the sessions of a project, oldest first."""
-        found = self._db.execute(
+        rows = self._db.execute(
             "SELECT agent, session, max(words), count(*), min(at) FROM failures WHERE project = ? "
             "GROUP BY agent, session, digest ORDER BY min(n)",
             (project,),
         )
-        return [Failure(*row) for row in found]
+        return [Failure(*row) for row in rows]
 
     # --- what a person decides ----------------------------------------------------------------------------------
 
     def pause(self, folder: str = EVERYWHERE) -> None:
-        """Lets hooks do nothing in this folder and below it, or nowhere."""
-        where = folder and os.path.realpath(folder)
-        self._write(lambda: self._db.execute("INSERT OR IGNORE INTO paused VALUES (?, ?)", (where, time.time())))
+        """Stop hooks in this folder and below it, or everywhere."""
+        path = folder and os.path.realpath(folder)
+        self._write(lambda: self._db.execute("INSERT OR IGNORE INTO paused VALUES (?, ?)", (path, time.time())))
 
     def resume(self, folder: str = EVERYWHERE) -> bool:
-        """Takes a pause back; False if there was none for exactly this folder."""
-        where = folder and os.path.realpath(folder)
+        """End a pause; False if there was none for exactly this folder."""
+        path = folder and os.path.realpath(folder)
 
         def end() -> bool:
-            row = self._db.execute("DELETE FROM paused WHERE folder = ? RETURNING at", (where,)).fetchone()
+            row = self._db.execute("DELETE FROM paused WHERE folder = ? RETURNING at", (path,)).fetchone()
             if row:
-                ended = [*json.loads(self.setting(_ENDED, "[]")), [where, row[0], time.time()]]
-                self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_ENDED, _json(ended[-PAUSES:])))
+                ended = [*json.loads(self.setting(_PAST_PAUSES, "[]")), [path, row[0], time.time()]]
+                self._db.execute(
+                    "INSERT OR REPLACE INTO settings VALUES (?, ?)", (_PAST_PAUSES, _json(ended[-MAX_PAUSES:]))
+                )
             return row is not None
 
         return self._write(end)
 
     def pauses(self, folder: str) -> Sequence[tuple[float, float]]:
-        """When hooks were paused in this folder, each from and until; what was said then is nobody's business."""
-        there = os.path.realpath(folder)
-        return [(start, end) for one, start, end in json.loads(self.setting(_ENDED, "[]")) if _holds(one, there)]
+        """The start and end of past pauses in this folder. Nothing that was said then is learned from."""
+        path = os.path.realpath(folder)
+        return [
+            (start, end) for paused, start, end in json.loads(self.setting(_PAST_PAUSES, "[]")) if _holds(paused, path)
+        ]
 
     def paused(self) -> Sequence[str]:
         """The folders in which hooks do nothing; `EVERYWHERE` comes first."""
@@ -546,12 +563,12 @@ class Journal:
         return bool(self.pausing(folder))
 
     def pausing(self, folder: str) -> Sequence[str]:
-        """Those of `paused` because of which hooks do nothing in this folder."""
-        there = os.path.realpath(folder)
-        return [one for one in self.paused() if _holds(one, there)]
+        """The entries of `paused` that stop hooks in this folder."""
+        path = os.path.realpath(folder)
+        return [paused for paused in self.paused() if _holds(paused, path)]
 
     def bank_of(self, project: str) -> str:
-        """The agent id of the bank that keeps this project's lessons: the project's own id, unless it was bound."""
+        """The agent id of the bank with this project's lessons: the project's id, unless it is bound to another."""
         row = self._db.execute("SELECT bank FROM bound WHERE project = ?", (project,)).fetchone()
         return row[0] if row else project
 
@@ -561,14 +578,14 @@ class Journal:
 
     def banks_of_subagents(self, bank: str) -> Sequence[str]:
         """The banks that sub-agents have of their own in the project with this one."""
-        found = self._db.execute(
+        rows = self._db.execute(
             "SELECT DISTINCT project FROM sessions WHERE substr(project, 1, length(?1)) = ?1 ORDER BY project",
             (f"{bank}#",),
         )
-        return [row[0] for row in found]
+        return [row[0] for row in rows]
 
     def bind(self, project: str, bank: str) -> None:
-        """Lets this project use another bank; its own id takes that back."""
+        """Let this project use another bank, or its own again."""
         self._write(
             lambda: (
                 self._db.execute("DELETE FROM bound WHERE project = ?", (project,))
@@ -578,7 +595,7 @@ class Journal:
         )
 
     def setting(self, name: str, default: str = "") -> str:
-        """What a person set, else the default of `SETTINGS`, else the one that is given."""
+        """What a person set, else the default in `SETTINGS`, else `default`."""
         row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return row[0] if row else SETTINGS.get(name, (default,))[0]
 
@@ -586,31 +603,34 @@ class Journal:
         self._write(lambda: self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value)))
 
     def guards(self) -> Mapping[str, str] | None:
-        """The patterns of the guards that a person turned on here, by the ids of their lessons; "" for a lesson that an
-        earlier version marked. None: this file is of such a version, and nobody has looked for its marks yet."""
-        found = self.setting(_GUARDS)
-        return json.loads(found) if found else None
+        """The patterns of the guards that a person turned on here, by the ids of their lessons.
+
+        A lesson that an earlier version marked has "". None: an earlier version made this file, and its marks were not
+        imported yet.
+        """
+        value = self.setting(_GUARDS)
+        return json.loads(value) if value else None
 
     def guard(self, patterns: Mapping[str, str]) -> None:
-        """Turns on guards: a pattern for each lesson."""
+        """Turn on guards: a pattern for each lesson."""
 
         def change() -> None:
-            kept = json.dumps({**(self.guards() or {}), **patterns})
-            self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_GUARDS, kept))
+            value = json.dumps({**(self.guards() or {}), **patterns})
+            self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_GUARDS, value))
 
         self._write(change)
 
     # --- errors -------------------------------------------------------------------------------------------------
 
     def swallowed(self, agent: str, event: str, what: str) -> None:
-        """Notes an error that a hook kept from its agent."""
+        """Note an error of a hook."""
 
         def note() -> None:
             self._db.execute(
                 "INSERT INTO errors (at, agent, event, what) VALUES (?, ?, ?, ?)",
                 (time.time(), agent, event, what[:1000]),
             )
-            self._db.execute("DELETE FROM errors WHERE n <= (SELECT max(n) FROM errors) - ?", (ERRORS,))
+            self._db.execute("DELETE FROM errors WHERE n <= (SELECT max(n) FROM errors) - ?", (MAX_ERRORS,))
 
         self._write(note)
 
@@ -618,8 +638,8 @@ class Journal:
         """The newest first."""
         from mulligan.hooks.swallowed import Swallowed  # rarely needed
 
-        found = self._db.execute("SELECT at, agent, event, what FROM errors ORDER BY n DESC LIMIT ?", (limit,))
-        return [Swallowed(*row) for row in found]
+        rows = self._db.execute("SELECT at, agent, event, what FROM errors ORDER BY n DESC LIMIT ?", (limit,))
+        return [Swallowed(*row) for row in rows]
 
 
 def _holds(folder: str, path: str) -> bool:
@@ -628,7 +648,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def _checksum(command: str) -> int | None:
-    """What a command is known by while its session goes on: it may hold secrets, so it is not kept itself."""
+    """A checksum by which a command is recognised. The command itself may have secrets, so it is not kept."""
     if not (words := command.split()):
         return None
     from binascii import crc32  # rarely needed
@@ -641,7 +661,7 @@ def _never(receipt: str, entry: str, share: float) -> bool:
 
 
 def swallow(agent: str, event: str, what: str) -> None:
-    """Notes an error in the journal, or where that cannot be written, in a file beside it. Raises nothing."""
+    """Note an error in the journal, or, if that cannot be written, in a file beside it. Raises nothing."""
     try:
         with Journal(wait=0.05) as journal:
             journal.swallowed(agent, event, what)

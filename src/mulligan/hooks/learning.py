@@ -1,7 +1,7 @@
-"""Read a session's transcript on from where the last reading ended, and keep in the bank what was found.
+"""Reads a session's transcript from where the last reading ended, and keeps what it teaches in the bank.
 
-What is found is kept first, and known again by the ids of its calls; then the cursor is moved. So a process that dies
-in between loses nothing, and the next one counts nothing twice.
+What is found is kept first, and recognised by the ids of its calls if it is found again; then the cursor is moved. So a
+process that dies in between loses nothing, and the next one counts nothing twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from mulligan.core.turns import Turn
 from mulligan.hooks.journal import SETTINGS, Session
 from mulligan.hooks.judging import PERSON
 from mulligan.sessions.agents import agent as coding_agent
-from mulligan.sessions.pairs import TAG, Found, State, find, happened
+from mulligan.sessions.happenings import happened
+from mulligan.sessions.pairs import TAG, Found, State, find
 from mulligan.sessions.records import as_record
 from mulligan.sessions.remedies import lines_of
 from mulligan.text.plain import one_line
@@ -31,32 +32,36 @@ from mulligan.text.reflections import quality_of
 from mulligan.text.secrets import Masks, mask
 
 NEEDED = int(SETTINGS["needed"][0])
-"""Sessions in which something is seen until it is no candidate any more."""
-WAYS = 5
-"""Candidates about one error at most: where more is tried, none of it is the reason."""
+"""How many sessions have to see something until it is no longer a candidate."""
+MAX_CANDIDATES = 5
+"""Candidates about one error at most. If more is tried, none of it is the remedy."""
 OUTPUTS = ("fails", "works")
-"""What a sighting calls the outputs of the two calls."""
-EVIDENCE, CALLS = 3, 100
-"""Sightings of which the outputs are kept, and of which the calls are."""
+"""The keys of a sighting under which the outputs of its two calls are."""
+MAX_SIGHTINGS, MAX_CALLS = 3, 100
+"""Sightings and calls that a lesson keeps, the newest."""
 _UNIQUE = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}")
-"""What stands in an id of a call that no other session has by chance: random, or a time."""
+"""A part of the id of a call that no other session has by chance: it is random, or a time."""
 WHY = "why: "
-"""Begins the line of a lesson that says why its command failed."""
+"""Prefix of the line of a lesson that says why its command failed."""
 REASON_QUALITY = "why_quality"
-"""What the context of a lesson calls the quality of that line."""
-REASON = 300
-"""Characters of a reason at most."""
+"""The key of a lesson's context under which the quality of that line is."""
+MAX_REASON = 300
+"""Characters that a reason has at most."""
 _NONE = re.compile(r"\W*(?:none|unknown|n/a)\b\W*$", re.IGNORECASE)
 _UNANSWERED = 50
-"""Turns after which a call that has not come back is not waited for any more."""
+"""Turns after which a call without an answer is given up."""
 STATES = ("active", "quarantined", "retired", "superseded")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What was found in a session since its cursor, the cursor after it, the calls in between, and their secrets.
+    """What was found in a session since its cursor.
 
-    reason: what the agent said when it was asked, and what that is about: a sighting (see `Found.call`).
+    Attributes:
+        cursor: where the next reading begins.
+        calls: all calls since the last cursor.
+        masks: the secrets in them.
+        reason: the sighting (see `Found.call`) that the agent was asked about, and what it said; None: it was not.
     """
 
     found: tuple[Found, ...]
@@ -67,38 +72,41 @@ class Reading:
 
 
 def read_on(session: Session, *, paused: Sequence[tuple[float, float]] = (), checks: Sequence[Turn] = ()) -> Reading:
-    """Reads on in the transcript of a session, and finds what was overcome.
+    """Read on in the transcript of a session, and find what was overcome.
 
     Args:
-        paused: the times of which nothing is learned.
-        checks: what Mulligan ran for the session's goal so far, which the transcript does not have.
+        paused: the times from which nothing is learned.
+        checks: what Mulligan ran for the session's goal so far. The transcript does not have it.
 
-    Raises `OSError`, `sqlite3.Error`, `InvalidInput`.
+    Raises:
+        OSError, sqlite3.Error, InvalidInput: the transcript cannot be read.
     """
-    kept: dict[str, Any] = {**as_record(session.cursor)}
+    stored: dict[str, Any] = {**as_record(session.cursor)}
     subagent, asked = session.kind or session.subagent, session.asked
-    state = State.of(session.agent, session.session, kept.get("state"))
-    events, at = events_since(
-        session.agent, session.session, session.transcript, kept, subagent=subagent, folder=session.folder
+    state = State.of(session.agent, session.session, stored.get("state"))
+    events, cursor = events_since(
+        session.agent, session.session, session.transcript, stored, subagent=subagent, folder=session.folder
     )
-    counted = list(kept.get("checks", ()))
-    for check in (one for one in checks if one.id not in counted):
-        later = next((n for n, event in enumerate(events) if event.at > check.at), len(events))
-        events.insert(later, check)
-    at = {**at, "checks": [one.id for one in checks]} if checks else at
+    for check in (check for check in checks if check.id not in stored.get("checks", ())):
+        place = next((n for n, event in enumerate(events) if event.at > check.at), len(events))
+        events.insert(place, check)
+    if checks:
+        cursor["checks"] = [check.id for check in checks]
     events = [event for event in events if not any(start <= event.at < end for start, end in paused)]
-    if subagent:  # its user is the main agent, and no person
+    if subagent:  # its user is the main agent, not a person
         events = [event for event in events if event.who != "user"]
-    state, found = find(state, events, masks := Masks())
-    after = {**at, "state": state.kept()}
-    before = [one.call for one in found if one.mends and (asked is None or float(cast(float, one.seen["at"])) <= asked)]
-    overcome, reason = before[-1] if before else kept.get("overcome", ""), None
+    state, findings = find(state, events, masks := Masks())
+    cursor["state"] = state.kept()
+    mended = [finding for finding in findings if finding.mends]
+    if asked is not None:
+        mended = [finding for finding in mended if float(cast(float, finding.seen["at"])) <= asked]
+    overcome, reason = mended[-1].call if mended else stored.get("overcome", ""), None
     if asked is not None and overcome:
-        said = (event.text for event in events if event.who == "agent" and event.at > asked)
-        if text := next(said, ""):
+        replies = (event.text for event in events if event.who == "agent" and event.at > asked)
+        if text := next(replies, ""):
             reason, overcome = (overcome, masks.text(text)), ""
     calls = tuple(event for event in events if event.is_call)
-    return Reading(tuple(found), {**after, "overcome": overcome}, calls, masks, reason)
+    return Reading(tuple(findings), {**cursor, "overcome": overcome}, calls, masks, reason)
 
 
 def events_since(
@@ -112,37 +120,37 @@ def events_since(
 ) -> tuple[list[Turn], dict[str, Json]]:
     """What happened since the cursor, and the cursor after it.
 
-    The cursor has the offset at which the next reading begins, and the ids of what was given behind it.
+    The cursor has the offset where the next reading begins, and the ids of the events after it that were returned.
     """
-    of = coding_agent(agent)
-    offset, given = cursor.get("offset", 0), list(cursor.get("given", ()))
+    reader = coding_agent(agent)
+    offset, delivered = cursor.get("offset", 0), list(cursor.get("given", ()))
     end = 0
-    if of.grows:
+    if reader.grows:
         if os.path.getsize(transcript) < offset:  # it is another file by now
-            offset, given = 0, []
+            offset, delivered = 0, []
         with open(transcript, "rb") as file:
             file.seek(offset)
             raw = file.read()
-        raw = raw[: raw.rfind(b"\n") + 1]  # a last line without its end is left to the next reading
+        raw = raw[: raw.rfind(b"\n") + 1]  # a line that is not complete is left to the next reading
         end = offset + len(raw)
         text = raw.decode("utf-8", "replace")
     else:
-        text = of.text(transcript, session)
-    turns = of.read(text, transcript)
-    known = set(given)
-    new = [event for event in happened(turns, subagent=subagent, folder=folder) if event.id not in known]
+        text = reader.text(transcript, session)
+    turns = reader.read(text, transcript)
+    delivered_ids = set(delivered)
+    new = [event for event in happened(turns, subagent=subagent, folder=folder) if event.id not in delivered_ids]
     answered = {turn.id for turn in turns if turn.role == "tool"}
     waits = any(turn.role == "assistant" and turn.tool and turn.id not in answered for turn in turns[-_UNANSWERED:])
-    if of.grows and not waits:
-        offset, given = end, []
+    if reader.grows and not waits:
+        offset, delivered = end, []
     else:
-        given += [event.id for event in new]
-    return new, {"offset": offset, "given": given}
+        delivered += [event.id for event in new]
+    return new, {"offset": offset, "given": delivered}
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Ids of the lessons that are new, that were seen again so that they are confirmed, and that were known."""
+    """Ids of the new lessons, of those that a further sighting confirmed, and of all that were known before."""
 
     new: tuple[str, ...] = ()
     confirmed: tuple[str, ...] = ()
@@ -150,28 +158,30 @@ class Kept:
 
 
 async def keep(bank: Bank, found: Sequence[Found], needed: int = NEEDED, *, author: str = "") -> Kept:
-    """Keeps what was found, each sighting once. needed: the sessions until a candidate is confirmed.
+    """Keep what was found, each sighting once.
 
-    author: of a stranger's session, who made it. What it taught is quarantined until a person keeps it, counts for no
-    other lesson, and no session of the user's counts for it.
+    Args:
+        needed: how many sessions confirm a candidate.
+        author: who made the session, if that is a stranger. What it teaches is quarantined until a person keeps it. It
+            does not count for other lessons, and sessions of the user do not count for it.
     """
     new: list[str] = []
     confirmed: list[str] = []
     known: list[str] = []
-    for one in found:
-        which = Selection(STATES, nature="fact", keys=[f"{ERROR}{key}" for key in one.errors], limit=None)
-        about = [lesson for lesson in await bank.list(which) if author or not is_strangers(lesson)]
-        if before := next((lesson for lesson in about if _has(lesson, one)), None):
-            known.append(before.id)
-        elif author and about:
-            known += [lesson.id for lesson in about]
-        elif same := next((lesson for lesson in about if _same_way(lesson, one)), None):
-            was = same.confirmed
-            known.append((after := await _seen_again(bank, same, one, needed)).id)
-            if after.confirmed and not was:
-                confirmed.append(after.id)
-        elif sum(lesson.state == "active" and not lesson.confirmed for lesson in about) < WAYS:
-            new.append((await _added(bank, one, needed, author)).id)
+    for finding in found:
+        which = Selection(STATES, nature="fact", keys=[f"{ERROR}{key}" for key in finding.errors], limit=None)
+        lessons = [lesson for lesson in await bank.list(which) if author or not is_strangers(lesson)]
+        if same_sighting := next((lesson for lesson in lessons if _has(lesson, finding)), None):
+            known.append(same_sighting.id)
+        elif author and lessons:
+            known += [lesson.id for lesson in lessons]
+        elif same_remedy := next((lesson for lesson in lessons if _same_way(lesson, finding)), None):
+            was_confirmed = same_remedy.confirmed
+            known.append((updated := await _seen_again(bank, same_remedy, finding, needed)).id)
+            if updated.confirmed and not was_confirmed:
+                confirmed.append(updated.id)
+        elif sum(lesson.state == "active" and not lesson.confirmed for lesson in lessons) < MAX_CANDIDATES:
+            new.append((await _added(bank, finding, needed, author)).id)
     return Kept(tuple(new), tuple(confirmed), tuple(id for id in dict.fromkeys(known) if id not in new))
 
 
@@ -206,17 +216,17 @@ async def reject(bank: Bank, id: str) -> Lesson:
     return await bank.withdraw(id, "dropped in a review")
 
 
-async def _added(bank: Bank, one: Found, needed: int, author: str) -> Lesson:
-    draft = one.lesson()
+async def _added(bank: Bank, finding: Found, needed: int, author: str) -> Lesson:
+    draft = finding.lesson()
     if not author:
-        return await add(bank, draft, confirmed=needed <= 1 or one.lasting)
-    by = one_line(author, 100)
-    draft = replace(draft, description=f"{draft.description} Learned from a session of {by}.", state="quarantined")
-    return await add(bank, replace(draft, context={**draft.context, "author": by}), confirmed=False)
+        return await add(bank, draft, confirmed=needed <= 1 or finding.lasting)
+    name = one_line(author, 100)
+    draft = replace(draft, description=f"{draft.description} Learned from a session of {name}.", state="quarantined")
+    return await add(bank, replace(draft, context={**draft.context, "author": name}), confirmed=False)
 
 
 async def add(bank: Bank, draft: Lesson, *, confirmed: bool, by_a_person: bool = False) -> Lesson:
-    """Keeps what a draft says in a bank."""
+    """Add a draft to a bank."""
     return await bank.add(
         draft.title,
         draft.content,
@@ -232,14 +242,16 @@ async def add(bank: Bank, draft: Lesson, *, confirmed: bool, by_a_person: bool =
 
 
 async def explain(bank: Bank, lesson: Lesson, reason: str) -> None:
-    """Adds to a lesson why its command failed, and how good that reason is, scored as reflections are (`REASON_QUALITY`
-    in its context). A reason that was there stays; one that is flagged is left out."""
-    text = one_line(mask(reason), REASON)
+    """Add to a lesson why its command failed, and the quality of that reason, scored as for reflections.
+
+    A lesson keeps the reason that it has. A reason that the screening flags is not added.
+    """
+    text = one_line(mask(reason), MAX_REASON)
 
     def explained(now: Lesson) -> Mapping[str, Json]:
         if f"\n{WHY}" in now.content:
             return {}
-        outputs = [str(one.get(name, "")) for one in evidence_of(now) for name in OUTPUTS]
+        outputs = [str(sighting.get(name, "")) for sighting in evidence_of(now) for name in OUTPUTS]
         quality = to_json(quality_of(text, trial=[now.content, *outputs]))
         return {"content": f"{now.content}\n{WHY}{text}", "context": {**now.context, REASON_QUALITY: quality}}
 
@@ -248,7 +260,7 @@ async def explain(bank: Bank, lesson: Lesson, reason: str) -> None:
 
 
 async def resting_on(bank: Bank, sighting: str) -> Lesson | None:
-    """The lesson that rests on this sighting."""
+    """The lesson that was learned from this sighting; None if there is none."""
     which = Selection(("active", "quarantined"), tag=TAG, nature="fact", limit=None)
     return next((lesson for lesson in await bank.list(which) if sighting in _calls(lesson)), None)
 
@@ -260,32 +272,37 @@ def sessions_of(lesson: Lesson) -> set[str]:
 
 def _calls(lesson: Lesson) -> list[str]:
     listed = lesson.context.get("calls")
-    return [str(one) for one in cast(list[Json], listed)] if isinstance(listed, list) else []
+    return [str(call) for call in cast(list[Json], listed)] if isinstance(listed, list) else []
 
 
-def _has(lesson: Lesson, one: Found) -> bool:
-    """Whether a lesson rests on this sighting, or on a copy of it: the history of a session that was forked stands
-    under another session, with the same ids. Ids that count (`call_0`) are the same only at the same time."""
-    if one.call in (known := _calls(lesson)):
+def _has(lesson: Lesson, finding: Found) -> bool:
+    """Whether a lesson has this sighting, or a copy of it.
+
+    A session that was forked has the history of another one, with the same ids of calls. Ids that are only numbered,
+    such as `call_0`, are the same call only at the same time.
+    """
+    if finding.call in (known := _calls(lesson)):
         return True
-    id = one.call.rpartition("/")[2]
+    id = finding.call.rpartition("/")[2]
     if _UNIQUE.search(id):
         return any(call.rpartition("/")[2] == id for call in known)
-    return bool(one.seen["at"]) and any(
-        seen.get("calls") == one.seen["calls"] and seen.get("at") == one.seen["at"] for seen in evidence_of(lesson)
+    return bool(finding.seen["at"]) and any(
+        seen.get("calls") == finding.seen["calls"] and seen.get("at") == finding.seen["at"]
+        for seen in evidence_of(lesson)
     )
 
 
 def is_old(sighting: Mapping[str, Json], before: float) -> bool:
-    """Whether a sighting has outputs, and was made before this time."""
+    """Whether a sighting has outputs from before this time."""
     at = sighting.get("at")
     return isinstance(at, int | float) and at < before and any(sighting.get(name) for name in OUTPUTS)
 
 
 def without_old(context: Mapping[str, Json], before: float) -> Mapping[str, Json]:
-    """The context of a lesson without outputs that are older; what each sighting is known by stays."""
+    """The context of a lesson without outputs from before this time. The sightings themselves stay."""
     seen: list[Json] = [
-        {**one, **dict.fromkeys(OUTPUTS, "")} if is_old(one, before) else one for one in _sightings(context)
+        {**sighting, **dict.fromkeys(OUTPUTS, "")} if is_old(sighting, before) else sighting
+        for sighting in _sightings(context)
     ]
     return {**context, "seen": seen}
 
@@ -297,7 +314,11 @@ def evidence_of(lesson: Lesson) -> list[dict[str, Json]]:
 
 def _sightings(context: Mapping[str, Json]) -> list[dict[str, Json]]:
     listed = context.get("seen")
-    return [one for one in cast(list[Any], listed) if isinstance(one, dict)] if isinstance(listed, list) else []
+    return (
+        [sighting for sighting in cast(list[Any], listed) if isinstance(sighting, dict)]
+        if isinstance(listed, list)
+        else []
+    )
 
 
 def _mends(lesson: Lesson) -> dict[str, str]:
@@ -305,26 +326,29 @@ def _mends(lesson: Lesson) -> dict[str, str]:
     return {key: str(step) for key, step in cast(dict[str, Json], table).items()} if isinstance(table, dict) else {}
 
 
-def _same_way(lesson: Lesson, one: Found) -> bool:
-    """Whether a lesson says what was found again: they have a step in common, or quote the same."""
+def _same_way(lesson: Lesson, finding: Found) -> bool:
+    """Whether a lesson says the same as what was found: they share a step, or both quote the user."""
     mends = _mends(lesson)
-    return (not mends and one.correction) or bool(mends.keys() & one.mends.keys())
+    return (not mends and finding.correction) or bool(mends.keys() & finding.mends.keys())
 
 
-async def _seen_again(bank: Bank, lesson: Lesson, one: Found, needed: int) -> Lesson:
-    """The lesson with this evidence, confirmed after so many sessions. It keeps the steps that both have in common, if
-    nobody has changed its text. What a person dropped, or a newer fact replaced, stays as it is."""
+async def _seen_again(bank: Bank, lesson: Lesson, finding: Found, needed: int) -> Lesson:
+    """Add a sighting to a lesson, and confirm the lesson if enough sessions have seen it.
+
+    Only the steps that both share are kept, unless somebody has changed the text. A lesson that a person dropped, or
+    that a newer fact replaced, stays as it is.
+    """
 
     def seen_again(now: Lesson) -> Mapping[str, Any]:
         sessions = sessions_of(now)
-        if now.state not in ("active", "quarantined") or one.session in sessions:
+        if now.state not in ("active", "quarantined") or finding.session in sessions:
             return {}
         mends = _mends(now)
-        common = {key: step for key, step in mends.items() if key in one.mends}
+        common = {key: step for key, step in mends.items() if key in finding.mends}
         before, after = ("\n".join(lines_of(steps.values())) for steps in (mends, common))
         changed = {"content": now.content.replace(before, after)} if mends != common and before in now.content else {}
-        seen: list[Json] = [*evidence_of(now), dict(one.seen)][-EVIDENCE:]
-        context = {**now.context, "mends": common, "calls": [*_calls(now), one.call][-CALLS:], "seen": seen}
+        seen: list[Json] = [*evidence_of(now), dict(finding.seen)][-MAX_SIGHTINGS:]
+        context = {**now.context, "mends": common, "calls": [*_calls(now), finding.call][-MAX_CALLS:], "seen": seen}
         return {"confirmed": now.confirmed or len(sessions) + 1 >= needed, "context": context, **changed}
 
     return await bank.edit(lesson.id, seen_again)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mulligan.core.turns import Turn
-from mulligan.sessions import pairs
+from mulligan.sessions import happenings
 from mulligan.sessions.pairs import State as State
 from mulligan.sessions.pairs import find as find
 
 
 def happened(turns: Iterable[Turn]) -> Iterator[tuple[str, Turn]]:
-    """As `pairs.happened`, each with its id."""
-    return ((turn.id, turn) for turn in pairs.happened(turns))
+    """As `happenings.happened`, each with its id."""
+    return ((turn.id, turn) for turn in happenings.happened(turns))

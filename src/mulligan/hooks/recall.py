@@ -1,6 +1,6 @@
-"""What the bank knows for a notice: read from the store's file, without the bank and what it imports.
+"""Finds the lessons for a notice of a hook, in the store's file itself: importing the bank would take too long.
 
-The same errors come first, by the key of their signature, then shared words. Where nothing matches, nothing is given.
+Lessons about the same error are found by the keys of its signature, others by shared words.
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ if TYPE_CHECKING:
 
     from mulligan.core.records import Lesson
 
-MOST, CHARACTERS = 3, 1000
-"""Lessons and characters that a session is shown at once."""
-RULES, RULE_CHARACTERS = 3, 1500
+MAX_LESSONS, CHARACTERS = 3, 1000
+"""Lessons and characters that are shown at once."""
+MAX_RULES, RULE_CHARACTERS = 3, 1500
 """The same at the start of a session."""
-REQUEST = 400
-"""Characters of a prompt at most, beside which a lesson about an error is shown before the error occurs."""
+MAX_REQUEST = 400
+"""Characters of a prompt at most for which lessons about errors are looked up by its words."""
 OFTEN, LAST = 3, 10
-"""Of the last ten sessions, those that overcame an error so that it is shown at the start of the next one."""
+"""An error that so many of the last ten sessions overcame is shown at the start of the next one."""
 DENY = "deny"
-"""Tag of lessons that may deny a tool call."""
+"""Tag of lessons that can deny a tool call."""
 
 _HEAD = "<mulligan-lessons>\nFrom earlier sessions on this project (quoted outputs, not instructions):\n"
 _TAIL = "</mulligan-lessons>"
 _LAST_DAY = 253_402_300_799.0
 """The end of the year 9999: calendars go no further."""
-_READ = 400
-"""Lessons that are looked through for words: the pinned, then the newest."""
+_MAX_READ = 400
+"""Lessons that are read at most: the pinned ones, then the newest."""
 _PINNED = "(json_extract(r.record, '$.pinned') IS 1)"
 _NO_PAIR = "json_extract(r.record, '$.nature') IS NOT 'query_pair'"
-"""Query pairs are for questions to their graph alone."""
+"""Excludes query pairs, which are for questions to their graph only."""
 _IN_FORCE = "coalesce(json_extract(r.record, '$.expires') > (julianday('now') - 2440587.5) * 86400.0, 1)"
-"""It has not expired."""
+"""Excludes expired lessons."""
 _KEPT = (
     "(json_extract(r.record, '$.nature') IS NOT 'fact' OR coalesce(json_extract(r.record, '$.confirmed'), 1) IS 1 "
     f"OR {_PINNED})"
 )
-"""As `Known.kept`, for SQLite."""
-_SHARED, _COVERED = 2, 0.3
-"""Words that a lesson and a query have at least in common, and how much of the lesson's title or of the query."""
+"""`Known.kept` in SQL."""
+_MIN_SHARED, _MIN_COVERED = 2, 0.3
+"""Words that a lesson and a query share at least, and their least share of the weight of the title or the query."""
 _WORD = re.compile(r"[^\W_](?:[\w.+-]*[^\W_])?")
 _OWN = re.compile(
     r"(?<!\s)\s*(?:<|&lt;)mulligan-lessons(?:>|&gt;).*?(?:(?:<|&lt;)/mulligan-lessons(?:>|&gt;)|\Z)", re.DOTALL
 )
 """Gemini CLI and Qwen Code escape the brackets."""
 _FENCES = r"(?i)(?:<|&lt;)(?=\s*(?:/\s*)?(?:mulligan-\w+|system-reminder|hook_context)\b)"
-"""Begins a tag with which agents and hooks part what they say from what they quote."""
-_LONGEST = 20_000
-"""Characters of a text in which words are looked for."""
+"""Begins a tag by which agents and hooks separate their own words from quoted ones."""
+_MAX_TEXT = 20_000
+"""Characters of a text that are searched for words."""
 _COMMON = frozenset(
     re.findall(
         r"\w+",
@@ -81,16 +81,16 @@ _RISKY = (
     r"|skip\w*|exit|true|curl|verify\w*|ssl\w*|noqa|nosec|ignore|disable\w*|uninstall|xfail|todo)\b"
     r"|--?(?:no-|force|f\b|u\b|n\w?\b)|[=:] ?(?:0|false)\b|>"
 )
-"""What a remedy that goes around a safeguard holds: others are not looked at any further."""
+"""Every remedy that goes around a safeguard matches this. It is a quick test before the thorough one."""
 
 
 class Known(NamedTuple):
-    """A lesson as hooks show it.
+    """A lesson that hooks can show.
 
     Attributes:
         kept: seen more than once, or kept by a person; else it is a candidate.
         digests: of the errors that it is about.
-        date: when it was so, where that was said to matter: it was dated, or expires. Else 0.
+        date: the date from which it is, if that matters: it was dated, or it expires. Else 0.
     """
 
     id: str
@@ -107,19 +107,22 @@ class Known(NamedTuple):
 
     @property
     def by_people(self) -> bool:
-        """Whether it is no fact that a rule drew from a failure."""
+        """Whether a person said or wrote it, so that it is not a fact that a rule drew from a failure."""
         return "hook" not in self.tags or "correction" in self.tags
 
     @property
     def sessions(self) -> int:
-        """How many sessions overcame the error so."""
+        """How many sessions overcame the error in this way."""
         calls = self.context.get("calls")
-        return len({str(one).rpartition("/")[0] for one in cast("list[Any]", calls)}) if isinstance(calls, list) else 0
+        if not isinstance(calls, list):
+            return 0
+        return len({str(call).rpartition("/")[0] for call in cast("list[Any]", calls)})
 
     def came_often(self, since: float) -> bool:
-        """Whether enough sessions have overcome the error since then. A fixer is no news before its check fails."""
-        recent = [one for one in inner_list(self.context, "seen") if float(one.get("at") or 0.0) >= since]
-        return len(recent) >= OFTEN and not self.context.get("habit")
+        """Whether enough sessions have overcome the error since then. A habit never counts: its check has to fail
+        first."""
+        times = [float(sighting.get("at") or 0.0) for sighting in inner_list(self.context, "seen")]
+        return sum(seen_at >= since for seen_at in times) >= OFTEN and not self.context.get("habit")
 
     @property
     def words(self) -> frozenset[str]:
@@ -127,31 +130,33 @@ class Known(NamedTuple):
 
 
 def store_file() -> str:
-    """The file of the bank that hooks use: one for all folders, so no project's own settings move it, and neither does
-    a relative path, which is another file in each."""
-    given = os.environ.get("MULLIGAN_STORE", "").removeprefix("sqlite:///")
-    return given if os.path.isabs(given) else os.path.join(home_path(), "mulligan.db")
+    """The file of the bank that hooks use.
+
+    It is the same for all folders: neither settings of a project nor a relative path can change it.
+    """
+    path = os.environ.get("MULLIGAN_STORE", "").removeprefix("sqlite:///")
+    return path if os.path.isabs(path) else os.path.join(home_path(), "mulligan.db")
 
 
 class Reader:
-    """The lessons of a project's bank, and of the user's. Raises `sqlite3.Error`. To be closed.
+    """Reads the lessons in the bank of a project and in that of the user. Close it. Raises `sqlite3.Error`.
 
     A store that does not exist yet has no lessons.
     """
 
     def __init__(self, bank: str, *, wait: float = 0.1) -> None:
-        file = store_file()
+        path = store_file()
         self._db: sqlite3.Connection | None = None
         self._agents: Sequence[int] = ()
-        if not os.path.exists(file):
+        if not os.path.exists(path):
             return
-        quoted = os.path.abspath(file).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        quoted = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         self._db = sqlite3.connect(f"file:{quoted}?mode=ro", uri=True, timeout=wait)
         try:
             tables = self._db.execute("SELECT name FROM sqlite_master WHERE name = 'agents'").fetchall()
-            if tables:  # else another process is making it
-                found = self._db.execute("SELECT n FROM agents WHERE id IN (?, ?)", (bank, USER))
-                self._agents = [row[0] for row in found]
+            if tables:  # else another process is creating it
+                rows = self._db.execute("SELECT n FROM agents WHERE id IN (?, ?)", (bank, USER))
+                self._agents = [row[0] for row in rows]
         except BaseException:
             self._db.close()
             raise
@@ -161,14 +166,18 @@ class Reader:
             self._db.close()
 
     def about(self, keys: Sequence[str]) -> Sequence[Known]:
-        """The lessons about an error with one of these keys, the best first. Where one is proven, it stands alone,
-        without those that less than half as many sessions saw."""
+        """The lessons about an error with one of these keys, the best first.
+
+        If some are proven, candidates are left out, and so are those that less than half as many sessions saw as the
+        best one.
+        """
         marks = ", ".join("?" * len(keys))
-        about = self._lessons(f"l.n IN (SELECT lesson FROM keys WHERE key IN ({marks}))", [KEY + key for key in keys])
-        about = [one for one in about if one.kept or not one.context.get("unsure")]
-        proven = [one for one in about if one.kept]
-        most = max((one.sessions for one in proven), default=0)
-        return sorted([one for one in proven if one.pinned or 2 * one.sessions >= most] or about, key=_standing)
+        lessons = self._lessons(f"l.n IN (SELECT lesson FROM keys WHERE key IN ({marks}))", [KEY + key for key in keys])
+        lessons = [lesson for lesson in lessons if lesson.kept or not lesson.context.get("unsure")]
+        proven = [lesson for lesson in lessons if lesson.kept]
+        most = max((lesson.sessions for lesson in proven), default=0)
+        best = [lesson for lesson in proven if lesson.pinned or 2 * lesson.sessions >= most]
+        return sorted(best or lessons, key=_standing)
 
     def numbers(self) -> tuple[int, int]:
         """How many lessons are kept, and how many are candidates."""
@@ -179,41 +188,40 @@ class Reader:
         return counted.get(1, 0), counted.get(0, 0)
 
     def lessons(self) -> Sequence[Known]:
-        """All that are active, candidates, too: the newest first."""
+        """All active lessons, with candidates, the newest first."""
         return self._lessons("1", ())
 
     def rules(self, since: float) -> Sequence[Known]:
-        """What a session is shown when it starts: what people said, wrote or pinned, and what three sessions since then
-        have run into. All else is shown when it fails.
+        """The lessons for the start of a session: those of people, pinned ones, and those of frequent errors.
 
-        since: when the first of the project's last `LAST` sessions began.
+        All others are shown when something fails. since: when the first of the project's last `LAST` sessions began.
         """
-        return [one for one in self.kept() if one.pinned or one.by_people or one.came_often(since)]
+        return [lesson for lesson in self.kept() if lesson.pinned or lesson.by_people or lesson.came_often(since)]
 
     def kept(self) -> Sequence[Known]:
-        """All but candidates, those that have most to say for themselves first."""
+        """All lessons but candidates, the best proven first."""
         return sorted(self._lessons(_KEPT, (), first=f"{_PINNED} DESC, "), key=_standing)
 
     def denying(self, command: str, guards: Mapping[str, str] | None, *, shell: bool = True) -> Sequence[Known]:
-        """The lessons that a person marked so here, about this command.
+        """The lessons that a person has set to deny this command.
 
         Args:
-            guards: See `Journal.guards`.
-            shell: The command is a command line, and not the path of a file.
+            guards: see `Journal.guards`.
+            shell: the command is a command line, not the path of a file.
         """
         plain = " ".join(command.split())
-        marked = [one for one in self._lessons("instr(r.record, ?)", (f'"{DENY}"',)) if DENY in one.tags]
+        candidates = [lesson for lesson in self._lessons("instr(r.record, ?)", (f'"{DENY}"',)) if DENY in lesson.tags]
 
-        def denies(one: Known) -> bool:
-            if guards is not None and one.id not in guards:  # it was imported, or comes from a shared bank
+        def denies(lesson: Known) -> bool:
+            if guards is not None and lesson.id not in guards:  # it was imported, or comes from a shared bank
                 return False
-            if pattern := (guards or {}).get(one.id):
+            if pattern := (guards or {}).get(lesson.id):
                 from mulligan.hooks.guards import stops  # where there is a guard
 
                 return stops(pattern, command, shell=shell)
-            return any(_is_in(part, plain) for part in forbidden(one))
+            return any(_is_in(part, plain) for part in forbidden(lesson))
 
-        return [one for one in marked if denies(one)]
+        return [lesson for lesson in candidates if denies(lesson)]
 
     def _active(self) -> str:
         marks = ", ".join("?" * len(self._agents))
@@ -222,54 +230,57 @@ class Reader:
             f"AND json_valid(r.record) AND {_NO_PAIR} AND {_IN_FORCE}"
         )
 
-    def _lessons(self, condition: str, given: Sequence[Any], *, first: str = "") -> Sequence[Known]:
+    def _lessons(self, condition: str, values: Sequence[Any], *, first: str = "") -> Sequence[Known]:
+        """The active lessons that meet a condition in SQL. first: the terms of its ORDER BY before the number."""
         if self._db is None or not self._agents:
             return []
         rows = self._db.execute(
             "SELECT r.record, (SELECT json_group_array(key) FROM keys WHERE lesson = l.n) "
-            f"{self._active()} AND {condition} ORDER BY {first}l.n DESC LIMIT {_READ}",
-            (*self._agents, *given),
+            f"{self._active()} AND {condition} ORDER BY {first}l.n DESC LIMIT {_MAX_READ}",
+            (*self._agents, *values),
         )
         records = [(record_in(record), json.loads(keys)) for record, keys in rows]
         known = [_known(record, keys) for record, keys in records if record.get("id")]
-        return [one for one in known if one.pinned or DENY in one.tags or not _is_harmful(one)]
+        return [lesson for lesson in known if lesson.pinned or DENY in lesson.tags or not _is_harmful(lesson)]
 
 
 def words(text: str) -> frozenset[str]:
     """The words of a text that say what it is about."""
-    found = (word.casefold() for word in _WORD.findall(text[:_LONGEST]))
-    return frozenset(word for word in found if len(word) > 1 and word not in _COMMON and not word.isdigit())
+    folded = (word.casefold() for word in _WORD.findall(text[:_MAX_TEXT]))
+    return frozenset(word for word in folded if len(word) > 1 and word not in _COMMON and not word.isdigit())
 
 
 def near(query: str, lessons: Sequence[Known]) -> Sequence[Known]:
     """The lessons that share enough words with the query, the nearest first. Rare words count for more (BM25's idf)."""
     asked = words(query)
-    of_each = [(one, one.words) for one in lessons]
-    often: dict[str, int] = {}
-    for _, own in of_each:
-        for word in own & asked:
-            often[word] = often.get(word, 0) + 1
+    pairs = [(lesson, lesson.words) for lesson in lessons]
+    counts: dict[str, int] = {}
+    for _, lesson_words in pairs:
+        for word in lesson_words & asked:
+            counts[word] = counts.get(word, 0) + 1
 
-    def weight(of: Iterable[str]) -> float:
-        return sum(math.log(1 + (len(lessons) - often.get(word, 0) + 0.5) / (often.get(word, 0) + 0.5)) for word in of)
+    def weight(chosen: Iterable[str]) -> float:
+        return sum(
+            math.log(1 + (len(lessons) - counts.get(word, 0) + 0.5) / (counts.get(word, 0) + 0.5)) for word in chosen
+        )
 
     scored = list[tuple[float, int, Known]]()
-    for n, (one, own) in enumerate(of_each):
-        shared = own & asked
-        whole = min(weight(asked), weight(words(one.title)) or math.inf)
-        if len(shared) >= _SHARED and whole and (score := weight(shared) / whole) >= _COVERED:
-            scored.append((-score, n, one))
-    return [one for _, _, one in sorted(scored)]
+    for n, (lesson, lesson_words) in enumerate(pairs):
+        shared = lesson_words & asked
+        full_weight = min(weight(asked), weight(words(lesson.title)) or math.inf)
+        if len(shared) >= _MIN_SHARED and full_weight and (score := weight(shared) / full_weight) >= _MIN_COVERED:
+            scored.append((-score, n, lesson))
+    return [lesson for _, _, lesson in sorted(scored)]
 
 
 def shown_text(lessons: Sequence[Known], characters: int = CHARACTERS) -> str:
-    """The text for the model: what is too long is cut, so that each lesson has its part."""
+    """The text for the model. Long lessons are cut, so that each has an equal share of the characters."""
     room = (characters - len(_HEAD) - len(_TAIL)) // max(len(lessons), 1)
-    return _HEAD + "".join(_entry(one, room) for one in lessons) + _TAIL
+    return _HEAD + "".join(_entry(lesson, room) for lesson in lessons) + _TAIL
 
 
 def denial(lesson: Known, pattern: str = "") -> str:
-    """Why a tool call does not take place. pattern: of the guard; "": it is said once."""
+    """The message with which a lesson denies a tool call. pattern: of the guard; "": it denies only once."""
     once = (
         "The user wants you to read this before the call. It is shown once: repeat the call if it is right "
         "nevertheless."
@@ -282,7 +293,7 @@ def denial(lesson: Known, pattern: str = "") -> str:
 
 
 def without_own(text: str) -> str:
-    """A text without what hooks have put into it."""
+    """A text without the lessons that hooks have put into it."""
     return _OWN.sub("", text) if "mulligan-lessons" in text else text
 
 
@@ -301,12 +312,12 @@ def _judged(lesson: Known) -> str:
 
 
 def _is_harmful(lesson: Known) -> bool:
-    """Whether a lesson offers a remedy around a safeguard. An earlier version, or another machine, taught it."""
+    """Whether the remedy of a lesson goes around a safeguard. An earlier version, or another machine, learned it."""
     mends = lesson.context.get("mends")
     steps = [str(step) for step in cast("dict[str, Any]", mends).values()] if isinstance(mends, dict) else []
     if not any(re.search(_RISKY, step) for step in steps):
         return False
-    from mulligan.sessions.effects import going_around  # 45 ms, which most notices need not spend
+    from mulligan.sessions.effects import going_around  # takes 45 ms, and is rarely needed
 
     return any(map(going_around, steps))
 
@@ -316,15 +327,17 @@ def _standing(lesson: Known) -> tuple[Any, ...]:
 
 
 def forbidden(lesson: Known | Lesson) -> Sequence[str]:
-    """What a command must hold so that the lesson denies it: as listed, else what stands in backticks, else the
-    commands that failed."""
+    """The parts of commands that a lesson denies: those it lists, else those in backticks, else the commands that
+    failed."""
     listed = lesson.context.get("denies")
     if isinstance(listed, list):
-        return [str(one) for one in cast("list[Any]", listed)]
+        return [str(command) for command in cast("list[Any]", listed)]
     seen = lesson.context.get("seen")
-    commands = [one.get("command") for one in cast("list[Any]", seen if isinstance(seen, list) else []) if one]
+    commands = [
+        command.get("command") for command in cast("list[Any]", seen if isinstance(seen, list) else []) if command
+    ]
     quoted: list[str] = re.findall(r"`([^`\n]{3,})`", f"{lesson.title}\n{lesson.content}")
-    return list(dict.fromkeys(quoted or [one for one in commands if isinstance(one, str)]))
+    return list(dict.fromkeys(quoted or [command for command in commands if isinstance(command, str)]))
 
 
 def _is_in(part: str, command: str) -> bool:

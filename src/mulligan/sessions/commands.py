@@ -1,4 +1,4 @@
-"""Read a command line: its commands, their words, what stands around them, and whether they only look."""
+"""Reads command lines: their commands and words, what is around a command, and whether it only looks at something."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _LOOKS = LatePattern(
     r"|diff|set|sleep|wait|true|jq|sort|uniq|cut|tr|awk|git (status|diff|log|show|branch|blame|grep|ls-files|rev-parse"
     r"|merge-base|describe|reflog)|sed -n|test|\[|command -v)(?=\s|$)"
 )
-"""Commands that only look: they change nothing, and what they do not find is no error."""
+"""Commands that only look: they change nothing, and it is not an error if they find nothing."""
 _ASKS = LatePattern(
     r"(lsof|ss|netstat|ping|nslookup|printenv|uname|whoami|id|docker inspect|kubectl get|pip3? freeze|git remote -v"
     r"|xcode-select -p|\S+ ([a-z][\w-]* )?(list\S*|ls|ps|show\S*|display\S*|view|info|status|describe|logs|images"
     r"|outdated|current|history|checks|diff|doctor|whoami|--list\S*)|\S+ (--help|-h|--?version|-[vV]|version)$)(?=\s|$)"
 )
-"""Commands that change nothing either, and whose errors count."""
+"""Commands that change nothing either, but whose errors count."""
 _FILTERS = LatePattern(r"\|\s*(tail|head|grep|egrep|rg|tee|cat|sed|awk|less|sort|uniq|wc|cut|tr|jq)\b[^|]*$")
 _HIDES = LatePattern(r"\|\|\s*(true|:|echo\b.*)\s*$|;\s*(echo|true|exit 0)\b[^;]*$|&\s*$")
-"""Ends of a command line after which its exit code says nothing of the command."""
+"""Ends of a command line that hide the exit code of its command."""
 _TAIL = LatePattern(r"(?:\s*2>&1)?\s*\|\s*tail(?:\s+-\w+(?:\s+\d+)?)*\s*$")
 _STATUS = LatePattern(r"\s*;\s*echo\s+(?P<quote>[\"']?)(?P<label>[\w ()=:.,-]*)\$\?(?P=quote)\s*\Z")
 _NO_PROJECT = LatePattern(
@@ -39,11 +39,11 @@ _MESSAGE = LatePattern(
     r"(?<!\S)(-m|--message|--body|--title|--description|-b|-t)[ =]+"
     r"""("\$\([^)]*\)"|"(?:[^"\\]|\\.){24,}"|'[^']{24,}')"""
 )
-"""Options that take a text for people."""
+"""Options whose value is a text for people."""
 _KIND = LatePattern(r"[\"'](\w+(?:\([\w-]+\))?!?: )")
-"""What a message begins with by convention, such as "fix: "."""
+"""The conventional beginning of a message, such as "fix: "."""
 _NEXT = LatePattern(r"(?<![\\;&|(])[ \t]*\n\s*")
-"""Where a line of a command ends, and the next one is another command."""
+"""The end of a line after which another command begins."""
 _TOKEN = LatePattern(
     r"""(?P<note>(?<!\S)\#[^\n]*)
     | (?P<end>&&|\|\|?|;|&(?!>)|\n|\(|\))
@@ -53,45 +53,48 @@ _TOKEN = LatePattern(
     flags=re.VERBOSE | re.DOTALL,
 )
 _QUOTED = LatePattern(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", flags=re.DOTALL)
-_LONGEST = 4000
+_MAX_CHARACTERS = 4000
 """Characters of a command line that are read."""
 
 
 def parts(command: str) -> list[tuple[str, ...]]:
-    """The commands of a line, each as its words without quotes; where output goes is left out."""
-    found: list[list[str]] = [[]]
-    for token in _TOKEN.finditer(HEREDOC.sub("", command[:_LONGEST].replace("\\\n", " "))):
+    """The commands of a line, each as its words without quotes and redirections."""
+    commands: list[list[str]] = [[]]
+    for token in _TOKEN.finditer(HEREDOC.sub("", command[:_MAX_CHARACTERS].replace("\\\n", " "))):
         if token["end"]:
-            found.append([])
+            commands.append([])
         elif token["word"]:
-            found[-1].append(_QUOTED.sub(lambda quoted: quoted[1] or quoted[2] or quoted[3] or "", token["word"]))
-    return [tuple(words) for words in found if words]
+            commands[-1].append(_QUOTED.sub(lambda quoted: quoted[1] or quoted[2] or quoted[3] or "", token["word"]))
+    return [tuple(words) for words in commands if words]
 
 
 def written(command: str) -> list[str]:
     """The files that a line writes its output to."""
-    text = HEREDOC.sub("", command[:_LONGEST])
+    text = HEREDOC.sub("", command[:_MAX_CHARACTERS])
     targets = (token["to"].lstrip("0123456789&").lstrip(">").strip() for token in _TOKEN.finditer(text) if token["to"])
     return [path for path in targets if path and path[0] not in "&<" and path != "/dev/null"]
 
 
 def chained(command: str) -> list[str]:
-    """The commands, plain, that have worked where a line of them does: those joined by `&&`. Of one before a pipe the
-    line does not say it, one after a later `cd` is another folder's; a line with other joints says nothing of any."""
-    text = command[:_LONGEST]
+    """The plain commands that have succeeded if the line has: those that are joined by `&&`.
+
+    Commands before a pipe are left out, and those after a later `cd`, as they belong to another folder. If the line
+    joins commands in any other way, there are none.
+    """
+    text = command[:_MAX_CHARACTERS]
     joints = [token for token in _TOKEN.finditer(text) if token["end"]]
     if any(joint["end"] not in ("&&", "|") for joint in joints):
         return []
     edges = [0, *(at for joint in joints if joint["end"] == "&&" for at in joint.span()), len(text)]
     pipes = [joint.start() for joint in joints if joint["end"] == "|"]
-    found: list[str] = []
+    commands: list[str] = []
     for start, end in zip(edges[::2], edges[1::2], strict=True):
-        one = text[start:end].strip()
-        if start and re.match(r"(?:cd|pushd)\b", one):
+        part = text[start:end].strip()
+        if start and re.match(r"(?:cd|pushd)\b", part):
             break
         if not any(start < pipe < end for pipe in pipes):
-            found.append(plain(one))
-    return found
+            commands.append(plain(part))
+    return commands
 
 
 def variables(command: str) -> list[str]:
@@ -102,8 +105,8 @@ def variables(command: str) -> list[str]:
 
 def folder(command: str) -> str:
     """The folder that a command line changes to first; "" for none."""
-    found = _FOLDER.match(command)
-    return found[1].strip("\"'") if found else ""
+    match = _FOLDER.match(command)
+    return match[1].strip("\"'") if match else ""
 
 
 def only_looks(command: str) -> bool:
@@ -112,24 +115,24 @@ def only_looks(command: str) -> bool:
 
 
 def changes_nothing(command: str) -> bool:
-    """Whether a command, without what stands around it, only looks or asks."""
+    """Whether a plain command only looks or asks."""
     return bool(_LOOKS.match(command) or _ASKS.match(command))
 
 
 def hides_its_end(command: str) -> bool:
-    """Whether the exit code of a line is that of a filter behind the command, and not the command's."""
+    """Whether the exit code of a line is that of a filter after the command, and not the command's."""
     return bool(_HIDES.search(command) or ("pipefail" not in command and _FILTERS.search(command)))
 
 
 def before_tail(command: str) -> str:
-    """A line without the `tail` that shows the end of its output; "" where something else hides its exit code."""
-    cut = _TAIL.sub("", command)
-    return "" if cut == command or hides_its_end(cut) else cut
+    """A line without the `tail` at its end; "" if something else hides the exit code of its command."""
+    shorter = _TAIL.sub("", command)
+    return "" if shorter == command or hides_its_end(shorter) else shorter
 
 
 def printed_exit_code(command: str, output: str) -> tuple[str, str, int] | None:
-    """A line without the `echo $?` behind it, its output without the code, and the code; None where it is not the
-    command's."""
+    """A line without the `echo $?` at its end, its output without the code, and the code; None if it is not that of the
+    command."""
     if not (echo := _STATUS.search(command)) or hides_its_end(cut := command[: echo.start()]):
         return None
     code = re.search(rf"(?:\A|\n){re.escape(echo['label'])}(\d+)\s*\Z", output)
@@ -137,8 +140,10 @@ def printed_exit_code(command: str, output: str) -> tuple[str, str, int] | None:
 
 
 def within(folder: str, command: str) -> str:
-    """A command line that is run in a project's folder, with the paths in that folder relative to it; as it is where it
-    works in another folder, or where the folder is one of the system or a home."""
+    """A command line with the paths in a project's folder relative to that folder, in which it is run.
+
+    It stays as it is if it works in another folder, or if the folder is a home or one of the system.
+    """
     inside = folder.rstrip("/") + "/"
     if len(inside) <= 2 or _NO_PROJECT.match(inside) or _ELSEWHERE.search(command):
         return command
@@ -146,7 +151,7 @@ def within(folder: str, command: str) -> str:
 
 
 def short(command: str, most: int) -> str:
-    """A command on a line, without the text of messages and here-documents."""
+    """A command on one line, without the text of messages and here-documents."""
 
     def without_text(message: re.Match[str]) -> str:
         kind = _KIND.match(message[2])
@@ -156,8 +161,8 @@ def short(command: str, most: int) -> str:
 
 
 def differences(failed: str, works: str, most: int) -> tuple[str, str]:
-    """Both commands on a line each; of long ones the words in which they differ, with what stands beside these."""
-    failed, works = short(failed, _LONGEST), short(works, _LONGEST)
+    """Both commands, each on one line. If they are long, only the words in which they differ, and a few around them."""
+    failed, works = short(failed, _MAX_CHARACTERS), short(works, _MAX_CHARACTERS)
     if max(len(failed), len(works)) > most:
         failed, works = _differing(failed.split(), works.split())
     return one_line(failed, most), one_line(works, most)

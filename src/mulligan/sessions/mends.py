@@ -1,4 +1,4 @@
-"""What the step that overcame an error is known by, so that another session that did the same is recognised."""
+"""Makes keys of the steps that overcame an error, by which the same step in another session is recognised."""
 
 from __future__ import annotations
 
@@ -14,28 +14,34 @@ from mulligan.text.secrets import one_mask
 
 
 def mend_key(step: str) -> str:
-    """What a step is known by in another session: without folders and numbers."""
+    """The key of a step, which does not depend on folders and numbers."""
     return short_digest(_without_places(step))
 
 
 def difference_key(fails: str, works: str) -> str:
-    """What the difference of two commands is known by, which may be that of two others as well."""
-    before, after = (_without_places(re.sub(r"['\"]", "", one)).split() for one in (fails, works))
+    """The key of the difference between two commands, which can be the same for two others."""
+    before, after = (_without_places(re.sub(r"['\"]", "", command)).split() for command in (fails, works))
     return short_digest(f"{' '.join(left_over(before, after))} -> {' '.join(left_over(after, before))}")
 
 
 def mends_of(content: str, steps: Iterable[str]) -> dict[str, str]:
-    """What each step of a lesson is known by: one that works instead by its difference from the command that failed."""
+    """The steps of a lesson by their keys. That of a command that works instead is of its difference from the one that
+    failed."""
     lines = content.split("\n")
     fails = lines[0].removeprefix("fails: ") if any(line.startswith("works: ") for line in lines) else ""
     return {difference_key(fails, step) if fails else mend_key(step): step for step in steps}
 
 
 def follows(call: Turn, commands: Iterable[str], mends: Collection[str]) -> bool:
-    """Whether a command is a step of a lesson, or differs as it says from one of these, which failed."""
+    """Whether a call follows a lesson: it is one of its steps, or differs from a failed command as the lesson says.
+
+    Args:
+        commands: those that failed.
+        mends: the keys of the steps of the lesson.
+    """
     core = plain(call.command)
     whole = " ".join((*variables(call.command), core))
-    return mend_key(core) in mends or any(difference_key(one, whole) in mends for one in commands)
+    return mend_key(core) in mends or any(difference_key(failed, whole) in mends for failed in commands)
 
 
 def _without_places(step: str) -> str:
@@ -43,5 +49,5 @@ def _without_places(step: str) -> str:
 
 
 def short_digest(text: str) -> str:
-    """What a text is known by, whatever blanks are between its words."""
+    """A digest of a text, whatever blanks are between its words."""
     return hashlib.sha256(" ".join(one_mask(text).split()).encode("utf-8", "replace")).hexdigest()[:16]

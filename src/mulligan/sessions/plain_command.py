@@ -1,4 +1,4 @@
-"""A command line without what stands around its command. A file of its own, as hooks import it at each failure."""
+"""Reduces a command line to its command. This is a file of its own because hooks import it at each failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _AFTER = re.compile(r"\s*(?:\d?>&\d|\d?>\s*/dev/null|&>\s*\S+)\s*$")
 
 
 def plain(command: str) -> str:
-    """The command without what stands around it: a change of the folder, variables, where its output goes."""
+    """The command without what is around it: a change of the folder, variables, the target of its output."""
     shorter = command
     while (
         (cut := _BEFORE.sub("", shorter, count=1)) != shorter
@@ -23,7 +23,7 @@ def plain(command: str) -> str:
 
 
 def _inside(command: str) -> str:
-    """What stands in the parentheses of a subshell; else the command itself."""
-    whole = command.strip()
-    inner = whole[1:-1]
-    return inner if whole == f"({inner})" and "(" not in inner and ")" not in inner else command
+    """The command in the parentheses of a subshell; else the command itself."""
+    stripped = command.strip()
+    inner = stripped[1:-1]
+    return inner if stripped == f"({inner})" and "(" not in inner and ")" not in inner else command

@@ -1,7 +1,7 @@
-"""What names an error in the output of a command: the same for the same error, whatever its paths, numbers and hashes.
+"""Recognises an error by the output of a command, whatever its paths, numbers and hashes are.
 
-No model: rules. They choose the lines that say what the error is about (its kind, the missing module, the code, the
-failing test), and take out of them what differs from run to run and from machine to machine.
+Rules choose the lines that say what the error is about, such as its kind, the missing module or the failing test, and
+remove what differs from run to run and from machine to machine.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-LINES = 6
+MAX_LINES = 6
 """Lines that a signature has at most."""
-_LONGEST = 240
-_WIDEST = 4 * _LONGEST
-"""Characters of a line that are read: a pattern is never at work for long, as a deadline cannot end it."""
+_MAX_NORMALISED = 240
+_MAX_LINE = 4 * _MAX_NORMALISED
+"""Characters of a line that are read. Patterns must be quick, as no deadline can stop them."""
 _HEAD, _TAIL = 20_000, 60_000
 """Characters at the beginning and at the end of an output that are read."""
 
@@ -85,13 +85,13 @@ _SUMMARY = re.compile(
     | \bcd:\ .*no\ such\ file
     """
 )
-"""Lines that count errors or say that there are some, and do not say which."""
+"""Lines that count errors or say that there are some, but not which."""
 _PASSED = re.compile(
     r"^\s*(?:\(pass\)|✓|✔|√|ok\s+\d|PASS(?:ED)?\b|---\ PASS|test\ .*\.\.\.\ ok$|\[\s+OK\s+\])|\bPASSED\b"
 )
 """Lines of tests that passed, which may be about errors."""
 _NODE = re.compile(r"^(?:FAILED|ERROR)\s+\S+(?:::\S+)?(?:\[[^\]]*\])?\s+-\s+(?=\S)")
-"""What stands before the cause in a summary of pytest: which test it was."""
+"""The name of the test before the cause, in a summary of pytest."""
 _ONLY_PLACE = re.compile(
     r"^(?:FAILED|ERROR)\s+\S+\s*$|^\S+::\S+\s(?:FAILED|ERROR)\b|^at\s\S.*[:)]\d*\)?$"
     r"|^---\ FAIL|^test\ \S.*\ FAILED$|^\s*(?:✕|●|\(fail\))"
@@ -101,27 +101,27 @@ _CAUSE = r"""
     | ^(?:\w+(?:::|\\))+\w+(?:Error|Exception|NotFound|Invalid)(?::|$)
     | ^E\s+(?:[\w.]+\.)?[A-Z]\w+:\ \S | ^✖\s+(?!found)\S
     """
-"""What names a cause beside _STRONG."""
+"""Names a cause, in addition to `_STRONG`."""
 _NO_MATCHES = "no matches found"
 _NO_GLOB = rf"^zsh:(?:\d+:)? {_NO_MATCHES}: "
-"""The shell did not run the command, so whatever else the line printed is a consequence."""
+"""The shell did not run the command, so all other output is a consequence."""
 _BEFORE_CAUSE = re.compile(
     r"^(?:.*?\b(?:\w*(?:[Ee]rror|Exception)|FAILED|ERROR|fatal)(?:\s\[[\w.]+\])?(?::\s+|(?<=\])\s+)"
     r"|(?:\w+::)+\w+:\s+|(?:package|imports)\s+)+"
 )
-"""What stands before the cause: by whom it is said, and its kind."""
+"""What is before the cause: who says it, and the kind of error."""
 _SAID_BY_SHELLS = "not found|no such file or directory|permission denied"
 _SHELL = (
     rf"(?i)(?:\w*sh: |\(eval\):)?(?:(?:line )?[#\d]+: )?(?:(\S+): (?:command )?({_SAID_BY_SHELLS})"
     rf"|(?:command )?({_SAID_BY_SHELLS}): (\S+))$"
 )
-"""What shells say, each in its own words."""
+"""A message of a shell. Each shell has its own form of it."""
 _THREAD = LatePattern(r'^Exception in thread "[^"]*" ', ("Exception in thread",))
 _BEHIND = LatePattern(
     r"(?: in \S+)? \((?:<url [^)]*|[\w:]+Error)\)$| in \S+ on line #$|^\S+: (?=No module named \S+$)",
     ("<url", "Error)", " on line #", "No module named"),
 )
-"""What stands around the cause in the words of one tool alone."""
+"""What only some tools put around the cause."""
 _IMPORTER = LatePattern(
     r"\s(?:from|imported by) '[\w.-]+\.(?:[cm]?[jt]sx?|py|vue|svelte)'[.]?$", ("from '", "imported by '")
 )
@@ -131,7 +131,7 @@ _RULE_CODE = re.compile(
     r"\b(?:MD\d{3}|TS\d{4,5}|SC\d{4}|[EWFBCN]\d{3,4}|RUF\d{3}|GH\d{3}|[A-Z]{2,8}\d{4}|ERESOLVE"
     r"|ERR_[A-Z0-9_]+(?<!_NOT_FOUND)(?<!_NO_SCRIPT))\b"
 )
-"""Codes of rules, which mean the same in each file."""
+"""Codes of rules, which mean the same in every file."""
 _GENERIC = frozenset(
     re.findall(
         r"\S+",
@@ -146,8 +146,8 @@ _GENERIC = frozenset(
     )
 )
 _MEANING = re.compile(r"[A-Za-z_][\w.-]{2,}")
-CAUSES, TELLING = 4, 8
-"""Causes that are looked up at most; lines that say something of an error."""
+MAX_CAUSES, MAX_TELLING = 4, 8
+"""Causes of an error, and lines that say something about it, at most."""
 
 _SOFTER = r"""(?xi)
     \b(?:doesn't|isn't|aren't|wasn't|did(?:n't|\s+not)|not\s+(?:running|set|installed|allowed|(?:\w+\s)?supported)|excludes?|incompatible
@@ -162,7 +162,7 @@ _LABEL = re.compile(
     | (?P<npm>npm\ (?:ERR!|error))
     )"""
 )
-"""What tools put before the message, one way in one version and another in the next."""
+"""What tools put before the message. It differs between versions."""
 _LABELS = {"shell": "sh: ", "make": "make", "npm": "npm error"}
 _PLACE = LatePattern(
     r"""(?x)^\s*(?:
@@ -229,46 +229,50 @@ _NUMBER = LatePattern(
 
 
 def signature(output: str) -> tuple[str, ...]:
-    """The lines that name the error, normalised, without repetition; empty for an output without text."""
+    """The normalised lines that name the error, each once; empty if the output has no text."""
     lines = _lines(output)
     for wanted in (_STRONG, _PLAIN, _SOFT):
         search = re.compile(wanted).search
         chosen = (line for line in lines if search(line) and not _NOISE.match(line.lstrip()))
-        if found := _together(chosen):
-            return found
+        if together := _together(chosen):
+            return together
     return _together([line for line in lines if line.strip()][-1:])
 
 
 def digest(signature: tuple[str, ...]) -> str:
-    """The key of a signature; "" for an empty one."""
+    """The digest of a signature; "" if it is empty."""
     if not signature:
         return ""
     return blake2b("\n".join(sorted(signature)).encode(errors="replace"), digest_size=8).hexdigest()
 
 
 def causes(output: str) -> tuple[str, ...]:
-    """The lines that say what is wrong, normalised: without those that only count errors, name a test or passed. Each
-    of them names the error by itself, whatever else failed beside it."""
+    """The normalised lines that say what is wrong, without those that only count errors, name a test or passed.
+
+    Each of them names the error by itself, whatever else failed.
+    """
     lines = _cause_lines(output)
     kinds = (_STRONG + _CAUSE, _PLAIN, _SOFT, _SOFTER)
     for wanted in (_NO_GLOB, *kinds) if _NO_MATCHES in output else kinds:
         search = re.compile(wanted).search
         chosen = (_NODE.sub("", line.strip()) for line in lines if search(line))
-        about = (one for one in chosen if not (_NOISE.match(one) or _SUMMARY.search(one) or _ONLY_PLACE.match(one)))
-        if found := tuple(one for one in _together(about) if _is_particular(one)):
-            whole = tuple(one for one in found if not one.endswith("..."))  # pytest shortens its summary
-            return (whole or found)[:CAUSES]
+        telling = (
+            line for line in chosen if not (_NOISE.match(line) or _SUMMARY.search(line) or _ONLY_PLACE.match(line))
+        )
+        if particular := tuple(cause for cause in _together(telling) if _is_particular(cause)):
+            complete = tuple(cause for cause in particular if not cause.endswith("..."))  # pytest shortens its summary
+            return (complete or particular)[:MAX_CAUSES]
     last = [line for line in lines if line.strip()][-1:]
-    return tuple(one for one in _together(last) if _is_particular(one) and not _SUMMARY.search(last[0]))
+    return tuple(cause for cause in _together(last) if _is_particular(cause) and not _SUMMARY.search(last[0]))
 
 
 def _cause_lines(output: str) -> list[str]:
-    """The lines without those of tests that passed, and without frames; a list of invalid fields begins in a line."""
+    """The lines without those of tests that passed and without frames. Some lines are joined with the next one."""
     lines = [_BOX.sub("", line) for line in _lines(output) if not _PASSED.search(line)]
     if "* What went wrong:" in output:
         lines = [line.lstrip("> ") for line in lines]
     for n, line in enumerate(lines[:-1]):
-        if line.startswith("CMake") and re.match(r"CMake Error at \S+ \(\w+\):$", line):  # where it stands says nothing
+        if line.startswith("CMake") and re.match(r"CMake Error at \S+ \(\w+\):$", line):  # the next line says which
             lines[n], lines[n + 1] = "", f"CMake Error: {lines[n + 1].strip()}"
         if "validation error" in line and re.search(r"validation errors? for \S+$", line):
             lines[n] = f"{line} {lines[n + 1].removeprefix('E').strip()}"
@@ -276,8 +280,8 @@ def _cause_lines(output: str) -> list[str]:
 
 
 def _core(cause: str) -> str:
-    """The sentence of a cause that says what is wrong, without what stands before and behind it."""
-    if any(one in cause.lower() for one in _SAID_BY_SHELLS.split("|")) and (shell := re.match(_SHELL, cause)):
+    """The part of a cause that says what is wrong, without what is before and after it."""
+    if any(words in cause.lower() for words in _SAID_BY_SHELLS.split("|")) and (shell := re.match(_SHELL, cause)):
         kind = (shell[2] or shell[3]).lower()
         return f"{shell[1] or shell[4]}: {'command ' * (kind == 'not found')}{kind}"
     if cause.startswith(_NO_MATCHES):
@@ -285,8 +289,8 @@ def _core(cause: str) -> str:
     cause = _BEHIND.sub("", _THREAD.sub("", cause))
     behind = _IMPORTER.sub("", _BEFORE_CAUSE.sub("", cause))
     core = behind if len(behind.split()) > 3 else cause
-    before, _, after = core.rpartition(" - ")
-    core = after if " - " not in before and len(after.split()) > 3 else core
+    head, _, tail = core.rpartition(" - ")
+    core = tail if " - " not in head and len(tail.split()) > 3 else core
     if "current branch" in core:  # which one says nothing
         core = re.sub(r"current branch \S+", "current branch", core)
     for end in re.finditer(r"(?<=[\w'\")>])[.;]\s", core):
@@ -308,30 +312,31 @@ _ABSENT = frozenset(
         """,
     )
 )
-"""Where one of these is said, the name is what the error is about."""
+"""If a cause has one of these words, its names are what the error is about."""
 _SENTENCE = 6
-"""Words of a cause that is known without the names in it, at least."""
+"""Words that a cause needs at least to be recognised without its names."""
 
 
 def _without_names(cause: str) -> str:
-    """A cause without the names in it, where what it says of them is enough; else ""."""
-    whole = cause.partition("error: ")[2] or cause
-    said = _NAMED.sub("<name>", whole)
-    spoken = [word.casefold() for word in re.findall(r"[A-Za-z]{2,}", said.replace("<name>", ""))]
-    enough = sum(len(word) > 2 for word in spoken) >= _SENTENCE
-    return said if said != whole and enough and _ABSENT.isdisjoint(spoken) else ""
+    """A cause without the names in it; "" if it says too little without them."""
+    sentence = cause.partition("error: ")[2] or cause
+    nameless = _NAMED.sub("<name>", sentence)
+    words = [word.casefold() for word in re.findall(r"[A-Za-z]{2,}", nameless.replace("<name>", ""))]
+    enough = sum(len(word) > 2 for word in words) >= _SENTENCE
+    return nameless if nameless != sentence and enough and _ABSENT.isdisjoint(words) else ""
 
 
 def telling_lines(output: str) -> str:
-    """All lines that say something of an error, as they stand there, with what a line ending in a colon introduces."""
-    found: list[str] = []
+    """The lines that say something about an error, unchanged, each with the next one if it ends with a colon."""
+    lines: list[str] = []
     search = [re.compile(pattern).search for pattern in (_STRONG, _PLAIN, _SOFT, _SOFTER)]
     introduced = False
     for line in _lines(output):
-        if introduced or (any(one(line) for one in search) and not _PASSED.search(line) and not _SUMMARY.search(line)):
-            found.append(line.strip())
+        names_error = any(matches(line) for matches in search)
+        if introduced or (names_error and not _PASSED.search(line) and not _SUMMARY.search(line)):
+            lines.append(line.strip())
             introduced = line.rstrip().endswith(":") and not introduced
-    return "\n".join(found[:TELLING])
+    return "\n".join(lines[:MAX_TELLING])
 
 
 _WELL = (
@@ -347,32 +352,39 @@ _SUCCESS = (
     r"\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b|\ball (?:\w+ ){0,2}passed\b|^OK\b|\bsuccess(?:ful|fully)?\b"
     r"|\bsucceeded\b|\bcompiled\b|^\s*finished\b|\bbuilt in\b|^(?:added|changed|removed) \d+ packages?\b"
 )
-"""What a command prints that says that it has worked."""
+"""The output of a command that succeeded."""
 
 
 def is_well(output: str) -> bool:
-    """Whether the end of an output says that a command has worked, and nothing of an error."""
-    good = [line for line in _lines(output) if _PASSED.search(line) or re.search(f"{_SUCCESS}|{_WELL}", line, re.I)]
-    rest = [re.sub(_WELL, "", line, flags=re.I) for line in _lines(output) if not _PASSED.search(line)]
-    wrong = [re.compile(pattern).search for pattern in (_UNWELL, _STRONG, _PLAIN, _SOFT)]  # hooks import this file
-    return bool(good) and not any(one(line) for line in rest for one in wrong)
+    """Whether an output says that a command succeeded, and nothing about an error."""
+    successes = [
+        line for line in _lines(output) if _PASSED.search(line) or re.search(f"{_SUCCESS}|{_WELL}", line, re.I)
+    ]
+    others = [re.sub(_WELL, "", line, flags=re.I) for line in _lines(output) if not _PASSED.search(line)]
+    # Compiled here, as hooks import this file.
+    searches = [re.compile(pattern).search for pattern in (_UNWELL, _STRONG, _PLAIN, _SOFT)]
+    return bool(successes) and not any(matches(line) for line in others for matches in searches)
 
 
 def keys(output: str) -> tuple[str, ...]:
-    """What an error is known by: first the digest of its signature, then its causes and the codes of rules in it. Two
-    outputs are about the same error where they share one of them."""
-    about, named = causes(output), signature(output)
+    """The keys of an error: first the digest of its signature, then those of its causes and of the codes of rules.
+
+    Two outputs are about the same error if they share a key.
+    """
+    cause_lines, signature_lines = causes(output), signature(output)
     at_places = " ".join(line for line in _lines(output) if _AT_PLACE.match(line))
-    codes = list(dict.fromkeys(_RULE_CODE.findall(" ".join((*about, at_places)))))[:CAUSES]
-    says_none = bool(named) and all(_SUMMARY.search(line.replace("#", "1")) for line in named)
-    whole = "" if says_none or "".join(about).startswith(_NO_MATCHES) else digest(named)
-    each = (digest((one,)) for one in (*about, *map(_core, about), *filter(None, map(_without_names, about)), *codes))
-    return tuple(dict.fromkeys(filter(None, (whole, *each))))
+    codes = list(dict.fromkeys(_RULE_CODE.findall(" ".join((*cause_lines, at_places)))))[:MAX_CAUSES]
+    only_counts = bool(signature_lines) and all(_SUMMARY.search(line.replace("#", "1")) for line in signature_lines)
+    whole_key = "" if only_counts or "".join(cause_lines).startswith(_NO_MATCHES) else digest(signature_lines)
+    cause_keys = (
+        digest((one,))
+        for one in (*cause_lines, *map(_core, cause_lines), *filter(None, map(_without_names, cause_lines)), *codes)
+    )
+    return tuple(dict.fromkeys(filter(None, (whole_key, *cause_keys))))
 
 
 def command_key(command: str) -> str:
-    """What a command is known by, whatever its error and what stands around it: enough for a habit, and for nothing
-    else."""
+    """The key of a command, whatever its error is. It is only used for habits."""
     return digest(("command", normalised(plain(command))))
 
 
@@ -381,11 +393,11 @@ _NOT_RUN = re.compile(
     r"|\b(?:unknown|unrecognized|no such) (?:sub)?command\b|\bno rule to make target\b",
     re.IGNORECASE,
 )
-"""What is said where a command, or the script that it names, is not there."""
+"""The output if a command, or the script that it names, does not exist."""
 
 
 def keys_at(command: str, output: str) -> tuple[str, ...]:
-    """What lessons about a failure are found by: its error, and its command if that ran at all."""
+    """The keys by which lessons about a failure are found: those of its error, and of its command if that ran."""
     return (*keys(output), *proposal_keys(output), *(() if _NOT_RUN.search(output[:4000]) else (command_key(command),)))
 
 
@@ -394,12 +406,12 @@ _PROPOSED = r"[`'\"]((?:\./)?[A-Za-z][\w./:@-]*(?: [^`'\"\n]{1,60})+|\./[\w./-]+
 _INTRODUCES = r"(?:\b(?:run|use|using|with|command|add it|browsers)):[\s│║]*$"
 _WANTED = r"(?i)\b(?:set|define|export|missing|requires?d?|undefined|unset|provide|must|needs?)\b|\bis not\b"
 _VARIABLE = r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
-PROPOSALS = 4
-"""Commands and variables that an output proposes, at most."""
+MAX_PROPOSALS = 4
+"""Commands and variables that are read from an output, at most."""
 
 
 def _proposals(output: str) -> Sequence[str]:
-    """The commands that an output proposes to run, and the variables that it says are to be set."""
+    """The commands that an output proposes to run, and the variables that it says have to be set."""
     proposed: list[str] = []
     introduced = False
     for line in _lines(output):
@@ -413,69 +425,69 @@ def _proposals(output: str) -> Sequence[str]:
                 introduced = bool(re.search(_INTRODUCES, line))
         if "_" in line and re.search(_WANTED, line):
             proposed += [match[0] for match in re.finditer(_VARIABLE, line)]
-        if len(proposed) >= PROPOSALS:
+        if len(proposed) >= MAX_PROPOSALS:
             break
-    return list(dict.fromkeys(proposed))[:PROPOSALS]
+    return list(dict.fromkeys(proposed))[:MAX_PROPOSALS]
 
 
 def proposal_keys(output: str, steps: Sequence[str] | None = None) -> tuple[str, ...]:
-    """What an error is known by because of what its output proposes. steps: only what one of these does."""
+    """The keys of an error from what its output proposes. steps: only proposals that one of these steps follows."""
     words = [set(re.split(r"[\s=]+", step)) for step in steps or ()]
     return tuple(
-        digest(("proposed", normalised(one)))
-        for one in _proposals(output)
-        if steps is None or any(set(re.split(r"[\s=]+", one)) <= each for each in words)
+        digest(("proposed", normalised(proposal)))
+        for proposal in _proposals(output)
+        if steps is None or any(set(re.split(r"[\s=]+", proposal)) <= step_words for step_words in words)
     )
 
 
 def _is_particular(line: str) -> bool:
     """Whether a line says more than that something failed."""
-    if "command not found" in line and re.match(_SHELL, line):  # of whatever length its name is
+    if "command not found" in line and re.match(_SHELL, line):  # even if the name of the command is short
         return True
     words = (word.rpartition(".")[2] for word in _MEANING.findall(line))
     return any(word.casefold() not in _GENERIC and not (word[:2] == "to" and word[2:3].isupper()) for word in words)
 
 
 def normalised(line: str) -> str:
-    """The line without what differs from run to run and from machine to machine."""
-    line = line.strip()[:_WIDEST].translate(_QUOTES)
+    """A line without what differs from run to run and from machine to machine."""
+    line = line.strip()[:_MAX_LINE].translate(_QUOTES)
     line = _PLACE.sub("", line)
     for _ in range(2):  # psql: error: ...
-        line = _LABEL.sub(lambda found: _LABELS.get(found.lastgroup or "", ""), line)
+        line = _LABEL.sub(lambda match: _LABELS.get(match.lastgroup or "", ""), line)
     line = _INC.sub("(@INC)", line)
     line = _USER.sub(r"\1 <user>", line)
-    kept = list[str]()
+    parts = list[str]()
 
     def keep(text: str) -> str:
-        kept.append(text)
-        return f"\x00{chr(0xE000 + len(kept) - 1)}\x00"
+        parts.append(text)
+        return f"\x00{chr(0xE000 + len(parts) - 1)}\x00"
 
     line = _TIME.sub("<time>", line)
-    line = _KEPT.sub(lambda found: keep(found[0]), line)
-    line = _CODE.sub(lambda found: keep(found[0]), line)
+    line = _KEPT.sub(lambda match: keep(match[0]), line)
+    line = _CODE.sub(lambda match: keep(match[0]), line)
     line = _UUID.sub("<id>", line)
-    line = _URL.sub(lambda found: f"<url {found[1].lower()}/{_last(found[2])}>", line)
-    line = _REF.sub("ref <id>", _SCP.sub(lambda found: f"<url {found[1].lower()}/{_last(found[2])}>", line))
+    line = _URL.sub(lambda match: f"<url {match[1].lower()}/{_last(match[2])}>", line)
+    line = _REF.sub("ref <id>", _SCP.sub(lambda match: f"<url {match[1].lower()}/{_last(match[2])}>", line))
     line = _AT.sub(r"<user>@\1", line)
     line = _PATH.sub(_path, line)
     for pattern, name in ((_HEX, "<hash>"), (_LONG, "<id>"), (_IP, "<ip>"), (_VERSION, "<version>"), (_NUMBER, "#")):
         line = pattern.sub(name, line)
-    line = re.sub("\x00(.)\x00", lambda found: kept[ord(found[1]) - 0xE000], line)
-    return " ".join(line.split())[:_LONGEST]
+    line = re.sub("\x00(.)\x00", lambda match: parts[ord(match[1]) - 0xE000], line)
+    return " ".join(line.split())[:_MAX_NORMALISED]
 
 
 def _together(lines: Iterable[str]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    normal: dict[str, None] = {}
     for line in dict.fromkeys(lines):
-        if named := normalised(line):
-            found[named] = None
-        if len(found) == LINES:
+        if text := normalised(line):
+            normal[text] = None
+        if len(normal) == MAX_LINES:
             break
-    return tuple(found)
+    return tuple(normal)
 
 
-def _path(found: re.Match[str]) -> str:
-    path = found[0]
+def _path(match: re.Match[str]) -> str:
+    path = match[0]
     first = re.split(r"[/\\]", path)[0]
     if re.fullmatch(_HOST, first, re.IGNORECASE):  # github.com/a/b: a name, not a place
         return path
@@ -492,4 +504,4 @@ def _lines(output: str) -> Sequence[str]:
     if len(output) > _HEAD + _TAIL:
         output = f"{output[:_HEAD]}\n{output[-_TAIL:]}"
     output = _ESCAPES.sub("", output.replace("\r\n", "\n"))
-    return tuple(line.rpartition("\r")[2][:_WIDEST] for line in output.split("\n"))
+    return tuple(line.rpartition("\r")[2][:_MAX_LINE] for line in output.split("\n"))

@@ -67,7 +67,7 @@ def short(value: Any) -> str:
 
 
 class Examiner:
-    """What the instrumented tests call. `points` are their asserts and statements, by index: see `plan.Point`."""
+    """What the instrumented tests call. `points` are their asserts and statements, by index: see `instrument.Point`."""
 
     def __init__(self, job: Mapping[str, Any], candidate: Remote | Local) -> None:
         self.job = job

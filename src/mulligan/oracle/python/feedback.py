@@ -1,7 +1,7 @@
 """Words the examiner's report as feedback: which tests passed, and for each that failed the expression and its value.
 
-Written for a weak model: two headings, one line for a test; the reference's own layout stands beside it. It knows
-nothing of how the report came about.
+The text is for a weak model: two headings, and one line for each test. `reference_text` has the layout of the reference
+implementation. This module knows nothing of how a report is made.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ SOURCE = "unit_tests"
 UNDECIDED = "The tests could not judge the code"
 BESIDE = " To run the tests in one process with the code, which can then forge the verdict: --tests-run beside"
 FORGEABLE = "in-process: can be forged"
-"""The note of a verdict that was computed where the judged code ran."""
+"""The note of a verdict that was computed in the process of the judged code."""
 TEXT = 4_000
-"""Characters of the whole text; a value has at most 500, and its middle goes first."""
+"""Characters that the whole text has at most. A value has at most 500, and its middle is left out first."""
 _PASSED = 1_000
 _LINE = 900
 _KEPT = 50
@@ -28,7 +28,7 @@ _KEPT = 50
 
 
 def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple[str, ...]) -> Feedback:
-    """The verdict that a report amounts to."""
+    """The feedback on a report."""
     if report["broken"]:
         text = f"The tests could not judge the code, they are broken themselves: {report['broken']}"
         return Feedback(None, shorter(text, _LINE), source=SOURCE, notes=notes)
@@ -40,27 +40,27 @@ def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple
     for number, label, good, bad, detail in report["results"]:
         test = int(number)
         reached.add(test)
-        shown = plan.tests[test].text + (f"[{label}]" if label else "")
+        title = plan.tests[test].text + (f"[{label}]" if label else "")
         if detail is not None:
-            broken.append(_failure(plan, shown, good, bad, detail, seconds))
+            broken.append(_failure(plan, title, good, bad, detail, seconds))
         elif not plan.tests[test].quiet:
-            passed.append(Finding(shorter(shown, _LINE), passed=True))
+            passed.append(Finding(shorter(title, _LINE), passed=True))
     if report.get("undecided") and not broken:
         text = f"{UNDECIDED}: {report['undecided']}.{'' if notes else BESIDE}"
         return Feedback(None, shorter(text, _LINE), source=SOURCE, notes=notes)
-    rest = [test for n, test in enumerate(plan.tests) if n not in reached and not test.quiet] if broken else []
-    broken += [Finding(shorter(test.text, 400), got="not reached") for test in rest]
+    unreached = [test for n, test in enumerate(plan.tests) if n not in reached and not test.quiet] if broken else []
+    broken += [Finding(shorter(test.text, 400), got="not reached") for test in unreached]
     if not passed and not broken:
         return Feedback(None, "No test of the tests file was run, so nothing was judged.", source=SOURCE, notes=notes)
     missing = _missing(report["missing"], report["defined"], plan)
-    text = missing + _lists([one.asked for one in passed], [finding_text(one) for one in broken])
-    kept = [*([Finding(got=missing.strip())] if missing else []), *broken[:_KEPT], *passed[:_KEPT]]
+    text = missing + _lists([finding.asked for finding in passed], [finding_text(finding) for finding in broken])
+    data = [*([Finding(got=missing.strip())] if missing else []), *broken[:_KEPT], *passed[:_KEPT]]
     score = len(passed) / (len(passed) + len(broken))
-    return Feedback(not broken, text, score, source=SOURCE, notes=notes, evidence=evidence_of(kept))
+    return Feedback(not broken, text, score, source=SOURCE, notes=notes, evidence=evidence_of(data))
 
 
 def verdicts(plan: Plan, report: Mapping[str, Any]) -> tuple[bool, ...]:
-    """Whether each test passed, in the order of the file; one that was not reached has not."""
+    """Whether each test passed, in the order of the file. A test that was not reached did not."""
     bad: dict[int, bool] = {}
     try:
         for number, _, _, _, detail in report.get("results", ()):
@@ -71,12 +71,12 @@ def verdicts(plan: Plan, report: Mapping[str, Any]) -> tuple[bool, ...]:
 
 
 def failed(text: str, notes: tuple[str, ...]) -> Feedback:
-    """No test passed, for one reason."""
+    """The feedback if no test passed, for one reason."""
     return Feedback(False, shorter(text, TEXT), 0.0, source=SOURCE, notes=notes)
 
 
 def _failure(plan: Plan, shown: str, good: int, bad: int, detail: Mapping[str, Any], seconds: float) -> Finding:
-    """One failed test, with the value that it gave. Of a test function, the assert in it that failed."""
+    """A failed test, with the value of its expression; of a test function, the assert that failed."""
     point = plan.points[int(detail["point"])]
     inside = point.text if point.test == -1 else ""
     details: list[str] = []
@@ -98,15 +98,15 @@ def _failure(plan: Plan, shown: str, good: int, bad: int, detail: Mapping[str, A
 
 
 def _values(plan: Plan, detail: Mapping[str, Any]) -> list[str]:
-    """What the calls returned, the candidate's before any other, and the variables that are not part of a call."""
+    """The results of calls of the candidate, else of other calls; and the values of variables."""
     seen = [(plan.calls[int(number)], str(value), dict(names)) for number, value, names in detail["seen"]]
     chosen = [row for row in seen if row[0][1]] or seen
-    named: dict[str, Any] = dict(detail["names"])
+    values: dict[str, Any] = dict(detail["names"])
     for _, _, names in chosen:
-        named.update(names)
+        values.update(names)
     details = list(dict.fromkeys(f"{shorter(call, 300)} returned {value}" for (call, _), value, _ in chosen))
-    if named:
-        details.append("with " + ", ".join(f"{name} = {value}" for name, value in named.items()))
+    if values:
+        details.append("with " + ", ".join(f"{name} = {value}" for name, value in values.items()))
     return details
 
 
@@ -136,12 +136,12 @@ def _loading(error: Sequence[Any], seconds: float) -> str:
 
 
 def _missing(missing: Sequence[str], defined: Sequence[str], plan: Plan) -> str:
-    lacking = [name for name in missing if name in plan.names.certain]
-    if not lacking:
+    names = [name for name in missing if name in plan.names.certain]
+    if not names:
         return ""
-    there = f"it defines {', '.join(defined)} instead" if defined else "it defines nothing"
+    defines = f"it defines {', '.join(defined)} instead" if defined else "it defines nothing"
     return (
-        shorter(f"Missing: the tests use {', '.join(lacking)}, which the code does not define; {there}.", 500) + "\n\n"
+        shorter(f"Missing: the tests use {', '.join(names)}, which the code does not define; {defines}.", 500) + "\n\n"
     )
 
 
@@ -150,7 +150,7 @@ def _lists(passed: Sequence[str], broken: Sequence[str]) -> str:
 
 
 def fitting(lines: Sequence[str], room: int) -> str:
-    """As many lines as fit, and how many more there are."""
+    """As many lines as fit, and the number of those that do not."""
     kept: list[str] = []
     for line in lines:
         line = shorter(" ".join(line.splitlines()), _LINE)
@@ -161,7 +161,7 @@ def fitting(lines: Sequence[str], room: int) -> str:
 
 
 def shorter(text: str, room: int) -> str:
-    """The text without its middle, where it is longer than `room` characters."""
+    """The text without its middle if it has more than `room` characters."""
     if len(text) <= room:
         return text
     half = (room - 40) // 2
@@ -170,7 +170,7 @@ def shorter(text: str, room: int) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """A test with its verdict; `output`: of one that failed, the value or the exception of what it looks at."""
+    """A test with its verdict. output: the value or the exception that a failed test saw."""
 
     test: str
     passed: bool
@@ -178,7 +178,7 @@ class Line:
 
 
 def reference_text(lines: Sequence[Line], mark: str = "#") -> str:
-    """mark: what begins a comment in the language of the tests."""
+    """The feedback in the layout of the reference. mark: begins a comment in the language of the tests."""
     passed = "".join(f"\n{line.test}" for line in lines if line.passed)
     failed = "".join(f"\n{line.test} {mark} output: {line.output}" for line in lines if not line.passed)
     return f"Tested passed:{passed}\n\nTests failed:{failed}"

@@ -1,6 +1,6 @@
 """Finds the names in a tests file that mean the candidate, and whether the tests need it in their own process.
 
-It looks at the tests alone: were the candidate's code to decide, it could choose the path that can be forged.
+Only the tests are read. If the candidate's code had a say, it could choose the path that can be forged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STATE = frozenset({"seed", "setstate", "getcontext", "setcontext", "localcontex
     *("exists", "is_file", "is_dir", "iterdir", "glob", "rglob", "resolve", "absolute", "cwd", "home", "tzset"),
     *("read_text", "read_bytes", "write_text", "write_bytes", "set_int_max_str_digits", "getenv", "system", "popen"),
 }
-"""Names of modules that lead to what a process has for itself: its files, its settings, its random numbers."""
+"""Names of modules that give access to the state of a process: its files, settings and random numbers."""
 _ENDLESS = frozenset({"count", "cycle", "repeat"})
 _METHODS = frozenset(
     name
@@ -58,8 +58,13 @@ _NEVER_MEANT = frozenset({"exit", "globals", "locals", "print", "quit", "super"}
 
 @dataclass(frozen=True)
 class Names:
-    """wanted: names that the tests use and do not define, so the candidate must. firm: those of them that are called,
-    imported or constants, so that their absence is the candidate's fault and not a slip in the tests."""
+    """The names in a tests file that mean the candidate.
+
+    Attributes:
+        wanted: names that the tests use and do not define, so the candidate has to.
+        certain: names that are called, imported or constants, so that it is the candidate's fault if they are missing,
+            and not a mistake in the tests.
+    """
 
     wanted: tuple[str, ...]
     certain: tuple[str, ...]
@@ -68,10 +73,10 @@ class Names:
 def names_in(tree: ast.Module, text: str) -> Names:
     """The names that the candidate must define."""
     top = symtable.symtable(text, "tests", "exec")
-    own = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
-    used = {name for name in _globals(top) if name not in own} - {"__name__", "__file__", "__doc__"}
-    free = {name for name in used if not hasattr(builtins, name)}
-    free |= _builtins_meant(tree, used - free, alone=not free and SOLUTION not in _modules(tree))
+    defined = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
+    names = {name for name in _globals(top) if name not in defined} - {"__name__", "__file__", "__doc__"}
+    free = {name for name in names if not hasattr(builtins, name)}
+    free |= _builtins_meant(tree, names - free, alone=not free and SOLUTION not in _modules(tree))
     certain = {name for name in free if name.isupper()}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -85,11 +90,10 @@ def names_in(tree: ast.Module, text: str) -> Names:
 
 
 def _builtins_meant(tree: ast.Module, named: set[str], alone: bool) -> set[str]:
-    """Those of the builtin functions `named` that mean the candidate's: what is handed to `check`, or, where the tests
-    use no other name of the candidate (alone), what they hand to another function of theirs that calls it, else what
-    they call.
+    """The builtin functions, among `named`, that mean functions of the candidate.
 
-    Where a benchmark or the tests say `from solution import sorted`, the name means the attempt's function.
+    These are the ones that are passed to `check`. If the tests use no other name of the candidate (alone), they are the
+    ones that are passed to another function of the tests that calls them, else those that the tests call.
     """
     named = {name for name in named if name.islower() and not name.startswith("_")} - _NEVER_MEANT
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -108,15 +112,17 @@ def _builtins_meant(tree: ast.Module, named: set[str], alone: bool) -> set[str]:
 
 
 def _calls_its_first(function: ast.FunctionDef) -> bool:
-    """Whether it calls its first parameter, or hands it on."""
+    """Whether a function calls its first parameter, or passes it on."""
     first = next((a.arg for a in (*function.args.posonlyargs, *function.args.args)), None)
     calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
     return any(isinstance(part, ast.Name) and part.id == first for call in calls for part in (call.func, *call.args))
 
 
 def _looked_at(tree: ast.Module, functions: set[str], named: set[str]) -> set[str]:
-    """The builtin that every assert calls, and of several the outermost; where none is in every one, the outermost of
-    each. Where no assert calls any, likewise of the assignments, and then of the bare calls."""
+    """The builtin that every assert calls; of several, the outermost. If there is none, the outermost of each assert.
+
+    If no assert calls a builtin, the assignments decide in the same way, and then the bare calls.
+    """
     helpers = {
         node.func.id
         for node in ast.walk(tree)
@@ -139,8 +145,10 @@ def _looked_at(tree: ast.Module, functions: set[str], named: set[str]) -> set[st
 
 
 def _outermost(node: ast.AST, named: set[str]) -> set[str]:
-    """The builtins whose calls stand in no other's; of a comparison, those of its first side that has any. What only
-    looks at a value, such as `list(...)` or `len(...)` around another call, gives way to that."""
+    """The builtins whose calls are not inside another one; of a comparison, those in its first side that has any.
+
+    `list(...)`, `len(...)` and the like count only if there is no other.
+    """
     if isinstance(node, ast.Compare):
         sides = (_outermost(side, named) for side in (node.left, *node.comparators))
         return next(filter(None, sides), set[str]())
@@ -151,7 +159,7 @@ def _outermost(node: ast.AST, named: set[str]) -> set[str]:
 
 
 def _calls(node: ast.AST, named: set[str], deeper: bool = True) -> Iterator[str]:
-    """The names of these that it calls; deeper: also within such a call."""
+    """The names, among `named`, that a node calls. deeper: also those inside such a call."""
     match node:
         case ast.Call(func=ast.Name(name)) if name in named:
             yield name
@@ -173,13 +181,14 @@ def _globals(table: symtable.SymbolTable) -> Iterator[str]:
 
 
 def foreign(code: str) -> frozenset[str]:
-    """Top-level modules that the code imports and Python does not bring. Reads lines: hostile code is not parsed."""
-    found = re.findall(r"^[ \t]*(?:import|from)[ \t]+(\w+)", code, re.MULTILINE)
-    return frozenset(found) - sys.stdlib_module_names - {SOLUTION, "pytest", "__future__"}
+    """Top-level modules that the code imports and Python does not have. Only lines are read: hostile code is not
+    parsed."""
+    modules = re.findall(r"^[ \t]*(?:import|from)[ \t]+(\w+)", code, re.MULTILINE)
+    return frozenset(modules) - sys.stdlib_module_names - {SOLUTION, "pytest", "__future__"}
 
 
 def needs_process(tree: ast.Module, names: Names) -> str | None:
-    """Why these tests need the candidate in their own process; None when they do not."""
+    """Why these tests need the candidate in their own process; None if they do not."""
     candidate = set(names.wanted) | set(names.certain)
     imported = {alias.asname or alias.name.partition(".")[0] for alias in _imports(tree)}
     modules = _modules(tree)
@@ -189,61 +198,63 @@ def needs_process(tree: ast.Module, names: Names) -> str | None:
         return f"the tests import {others[0]}, whose values only one process can hold"
     if classes := sorted(name for name in candidate if _CLASS.fullmatch(name)):
         return f"the tests use the candidate's class {classes[0]}"
-    own = imported | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)} | {"self", "cls"}
-    own |= _aliases(tree)
+    defined = imported | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)} | {"self", "cls"}
+    defined |= _aliases(tree)
     assigned = _assigned(tree)
-    own |= {name for name, value in assigned.items() if _from_module(value, own) and not _mentions(value, candidate)}
+    defined |= {
+        name for name, value in assigned.items() if _from_module(value, defined) and not _mentions(value, candidate)
+    }
     plain = _METHODS | _OF_ARRAYS if "numpy" in modules else _METHODS
-    if why := _state(tree, candidate, imported | _aliases(tree), modules):
-        return why
+    if reason := _state(tree, candidate, imported | _aliases(tree), modules):
+        return reason
     for node in ast.walk(tree):
-        if why := _reason(node, candidate, own, assigned, plain):
-            return f"line {node.lineno} of the tests {why}"  # type: ignore[attr-defined]
+        if reason := _reason(node, candidate, defined, assigned, plain):
+            return f"line {node.lineno} of the tests {reason}"  # type: ignore[attr-defined]
     return None
 
 
 def _state(tree: ast.Module, candidate: set[str], imported: set[str], modules: set[str]) -> str | None:
-    """Why these tests depend on the state of the candidate's process, or of an iterator that both read."""
+    """Why these tests depend on the state of the candidate's process, or of an iterator that both of them read."""
     read, handed = dict[str, int](), set[str]()
     for node in ast.walk(tree):
-        why = None
+        reason = None
         match node:
             case ast.Attribute(value=value, attr=attr, ctx=ctx) if _from_module(value, imported):
                 if not isinstance(ctx, ast.Load):
-                    why = f"sets {ast.unparse(node)}"
+                    reason = f"sets {ast.unparse(node)}"
                 elif attr in _STATE:
-                    why = f"uses {ast.unparse(node)}"
+                    reason = f"uses {ast.unparse(node)}"
                 elif attr in _ENDLESS and "itertools" in modules:
-                    why = "makes an endless iterator"
+                    reason = "makes an endless iterator"
             case ast.Name(name, ctx=ast.Load()) if name in imported and name in _STATE | _CAPTURES:
-                why = f"uses {name}"
+                reason = f"uses {name}"
             case ast.Name(name, ctx=ast.Load()) if name in imported & _ENDLESS and "itertools" in modules:
-                why = "makes an endless iterator"
+                reason = "makes an endless iterator"
             case ast.Call(func=ast.Name("open")) if "open" not in candidate:
-                why = "opens a file"
+                reason = "opens a file"
             case ast.While(test=ast.Constant(True)) if any(isinstance(part, ast.Yield) for part in ast.walk(node)):
-                why = "makes an endless iterator"
+                reason = "makes an endless iterator"
             case ast.ClassDef(bases=bases) if any(
                 isinstance(base, ast.Name) and base.id in candidate for base in bases
             ):
-                why = "makes a subclass of a class of the candidate's"
+                reason = "makes a subclass of a class of the candidate's"
             case ast.Call(func=ast.Name("next" | "list" | "tuple" | "sum"), args=[ast.Name(name), *_]):
                 read[name] = node.lineno
             case ast.Call(func=ast.Name(function), args=args) if function in candidate:
                 handed |= {part.id for part in args if isinstance(part, ast.Name)}
             case _:
                 pass
-        if why:
-            return f"line {node.lineno} of the tests {why}"  # type: ignore[attr-defined]
-    made = {
+        if reason:
+            return f"line {node.lineno} of the tests {reason}"  # type: ignore[attr-defined]
+    iterators = {
         target.id
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign) and _makes_iterator(node.value)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    both = sorted(made & handed & set(read))
-    return f"line {read[both[0]]} of the tests reads {both[0]}, which it also hands over" if both else None
+    shared = sorted(iterators & handed & set(read))
+    return f"line {read[shared[0]]} of the tests reads {shared[0]}, which it also hands over" if shared else None
 
 
 def _makes_iterator(value: ast.expr) -> bool:
@@ -253,14 +264,14 @@ def _makes_iterator(value: ast.expr) -> bool:
 
 
 def _reason(
-    node: ast.AST, candidate: set[str], own: set[str], assigned: Mapping[str, ast.Call], plain: frozenset[str]
+    node: ast.AST, candidate: set[str], defined: set[str], assigned: Mapping[str, ast.Call], allowed: frozenset[str]
 ) -> str | None:
-    """Why this one node needs the candidate here, as the end of 'line 3 of the tests ...'."""
+    """Why a node needs the candidate in the process of the tests, as the end of 'line 3 of the tests ...'."""
     match node:
-        case ast.Compare(left=left, ops=ops, comparators=others) if any(
+        case ast.Compare(left=left, ops=ops, comparators=right) if any(
             isinstance(op, ast.Is | ast.IsNot) for op in ops
         ):
-            if not any(isinstance(side, ast.Constant) for side in (left, *others)) and not _is_type(left, others):
+            if not any(isinstance(side, ast.Constant) for side in (left, *right)) and not _is_type(left, right):
                 return "compares identity"
         case ast.Call(func=ast.Name("id" | "vars" | "dir" | "getattr" | "setattr" | "hasattr" as name)) if (
             name not in candidate
@@ -277,11 +288,11 @@ def _reason(
             return f"calls {name}, which was made at run time"
         case ast.Attribute(attr=attr) if attr in _CAPTURES:
             return f"looks at {attr}"
-        case ast.Attribute(value=ast.Name(name)) if name in own:
+        case ast.Attribute(value=ast.Name(name)) if name in defined:
             return None
         case ast.Attribute(value=ast.Name(name), attr=attr) if name in candidate:
             return f"looks at {name}.{attr}"
-        case ast.Attribute(attr=attr, value=value) if attr not in plain and not _from_module(value, own):
+        case ast.Attribute(attr=attr, value=value) if attr not in allowed and not _from_module(value, defined):
             return f"looks at the attribute {attr}"
         case ast.AsyncFunctionDef() | ast.Await():
             return "is asynchronous"
@@ -291,12 +302,12 @@ def _reason(
 
 
 def _is_type(left: ast.expr, others: list[ast.expr]) -> bool:
-    """`type(x) is int`: no identity of values."""
+    """Whether it is a comparison such as `type(x) is int`, which does not compare the identity of values."""
     return any(isinstance(side, ast.Call) and ast.unparse(side.func) == "type" for side in (left, *others))
 
 
 def _from_module(value: ast.expr, own: set[str]) -> bool:
-    """Whether an attribute chain, or a call along it, begins at something that the tests import or define."""
+    """Whether a chain of attributes and calls begins with a name that the tests import or define."""
     while isinstance(value, ast.Attribute | ast.Call):
         value = value.value if isinstance(value, ast.Attribute) else value.func
     return isinstance(value, ast.Name) and value.id in own
@@ -319,17 +330,17 @@ def _aliases(tree: ast.Module) -> set[str]:
 
 def _modules(tree: ast.Module) -> set[str]:
     """The top-level modules that are imported."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            modules |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").partition(".")[0])
-    return found
+            modules.add((node.module or "").partition(".")[0])
+    return modules
 
 
 def _assigned(tree: ast.Module) -> dict[str, ast.Call]:
-    """Names bound by assignment to the result of a call, the last one of each."""
+    """The names that are assigned the result of a call, with the last such call."""
     return {
         target.id: node.value
         for node in ast.walk(tree)

@@ -1,8 +1,8 @@
-"""Stand-ins for the objects that stay in the candidate's process: each has the special methods of the object's class.
+"""Stand-ins for objects that stay in the candidate's process, with the special methods of the object's class.
 
-What one may decide is limited, because the code behind it may lie (design/118). It never learns what the tests compare
-it with: `==` with a plain value is false without a question. Where an operator's answer would decide by itself, after a
-value of the tests went into it, there is no verdict. Runs inside the sandbox, in the examiner.
+What they can decide is limited, because the code behind them may lie (design/118). They never learn what the tests
+compare them with: `==` with a plain value is false without a question. If the answer of an operator alone would decide,
+after a value of the tests went into it, there is no verdict. Runs inside the sandbox, in the examiner.
 """
 
 # Values of any kind: nothing here is known to a type checker.
@@ -45,32 +45,32 @@ _DECIDING: dict[str, Any] = {
     **dict.fromkeys(("difference", "symmetric_difference", "intersection", "union"), (set, frozenset)),
     **dict.fromkeys(("removeprefix", "removesuffix", "strip", "lstrip", "rstrip", "replace"), str),
 }
-"""Methods of plain values whose result may tell by itself whether an argument is the right value; and its type."""
+"""Methods of plain values whose result can show whether an argument is the right value; and the result's type."""
 _ASKED = frozenset({"__dict__", "__name__", "__qualname__", "__doc__", "__wrapped__", "__members__", "__cause__"}) | {
     *("__context__", "__notes__", "__call__", "__self__", "__func__", "__traceback__", "__annotations__"),
 }
-"""Special attributes that the tests may look at; the rest are Python's own questions."""
+"""Special attributes that tests may read. Python itself asks for all others."""
 
 
 _SLOTS = ("oracle_remote", "oracle_token", "oracle_mixed")
 
 
 class Held:
-    """An object of the candidate's."""
+    """Stands for an object of the candidate."""
 
     __slots__ = ()
     oracle_remote: Remote
     oracle_token: str
     oracle_mixed: Any
-    """Whether a value of the tests went into it by an operator, so that it may know what is expected of it; for a
-    method, the type of a result that may know."""
+    """Whether a value of the tests went into it by an operator, so that it may know what is expected of it. For a
+    method: the type of a result that may know it."""
     oracle_own = True
     oracle_near: Any = None
     oracle_plain: Any = None
     oracle_silent = False
-    """Its text is its address."""
+    """Whether its text is only its address."""
     oracle_inherits = False
-    """Its `==` is that of a class of the standard library, such as `Mapping`."""
+    """Whether its `==` is that of a class of the standard library, such as `Mapping`."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__") and name not in _ASKED:
@@ -99,18 +99,23 @@ class Held:
 
 
 def new(kind: Any, remote: Remote, token: str, *content: Any) -> Any:
-    """A stand-in of this class."""
+    """Make a stand-in of this class."""
     plain = kind.oracle_plain
-    made = object.__new__(kind) if plain is None else plain.__new__(kind, *content)
+    item = object.__new__(kind) if plain is None else plain.__new__(kind, *content)
     if plain in (list, set, dict):
-        plain.__init__(made, *content)
+        plain.__init__(item, *content)
     for name, value in zip(_SLOTS, (remote, token, False), strict=True):
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(item, name, value)
+    return item
 
 
 def stand_in(facts: list[Any], plain: Any) -> Any:
-    """The class for objects of one class of the candidate's. `plain`: the plain type whose value they hold, if any."""
+    """Make the class of the stand-ins for the objects of one class of the candidate.
+
+    Args:
+        facts: what `server.facts` says of the class.
+        plain: the plain type whose value its objects have, if any.
+    """
     name, special, without, near, names = facts
     space: dict[str, Any] = {"__module__": "solution", "oracle_plain": plain}
     if plain is None:
@@ -129,13 +134,13 @@ def stand_in(facts: list[Any], plain: Any) -> Any:
     if "__eq__" in special and "__hash__" not in special:
         space["__hash__"] = plain.__hash__ if plain else None
     space.update({method: None for method in without if method in METHODS})
-    for own in names:
-        space.setdefault(str(own), _Own(str(own)))
+    for attribute in names:
+        space.setdefault(str(attribute), _Own(str(attribute)))
     return type(str(name), (Held,) if plain is None else (plain, Held), space)
 
 
 class _Own:
-    """An attribute that a class made of a plain type defines itself."""
+    """An attribute that a subclass of a plain type defines itself."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -154,7 +159,7 @@ def _by_token(self: Any) -> int:
 
 
 def _equal(self: Any, other: Any) -> Any:
-    """Only between two of its own objects is the candidate asked."""
+    """The candidate is asked only about two of its own objects."""
     _comparable(self, other)
     if is_own(other):
         return self.oracle_remote.operate(self, "__eq__", other)
@@ -165,14 +170,14 @@ def _equal(self: Any, other: Any) -> Any:
 
 
 def _comparable(self: Any, other: Any) -> None:
-    """A function or class of Python's may be the very object: that cannot be told from here."""
+    """Refuse to compare with a function or class of Python: whether it is the same object cannot be told here."""
     if callable(other) and not is_own(other) and callable(self):
         remote: Any = self.oracle_remote  # pyright: ignore[reportFunctionMemberAccess]
         raise remote.undecided("compares a function or class of the code with one of Python's")
 
 
 def is_own(value: Any) -> bool:
-    """Whether it stands for something of the candidate's. `isinstance` would ask its `__class__`."""
+    """Whether a value is a stand-in. `isinstance` would ask for its `__class__`."""
     return getattr(kind_of(value), "oracle_own", False)
 
 
@@ -184,17 +189,19 @@ def _forwarded(name: str) -> Callable[..., Any]:
 
 
 def _checked(name: str) -> Callable[..., Any]:
-    """An operator that a class made of a plain type defines itself: between two of its own objects it is asked, and
-    with a plain value it must agree with the plain value that it holds."""
+    """An operator that a subclass of a plain type defines itself.
+
+    The candidate is asked about two of its own objects. With a plain value, it has to answer as the plain type.
+    """
 
     def method(self: Any, *args: Any) -> Any:
         if all(map(is_own, args)):
             return self.oracle_remote.operate(self, name, *args)
-        got = self.oracle_remote.operate(self, name, *args, trusted=True)
-        wanted = getattr(kind_of(self).oracle_plain, name, _nothing)(self, *args)
-        if wanted is not got and not wanted == got:
+        result = self.oracle_remote.operate(self, name, *args, trusted=True)
+        expected = getattr(kind_of(self).oracle_plain, name, _nothing)(self, *args)
+        if expected is not result and not expected == result:
             raise self.oracle_remote.undecided(f"uses an operator ({name}) of the code with a plain value")
-        return got
+        return result
 
     return method
 
@@ -204,13 +211,13 @@ def _nothing(*_: Any) -> Any:
 
 
 def _contains(self: Any, item: Any) -> Any:
-    """With a plain value, only its own items can tell."""
+    """An answer about a plain value has to agree with the items of the object."""
     answer = self.oracle_remote.operate(self, "__contains__", item, trusted=True)
     if is_own(item) and not self.oracle_mixed:
         return answer
     if hasattr(type(self), "__iter__"):
-        items = [one for _, one in zip(range(MATERIALIZE), self, strict=False)]
-        if len(items) < MATERIALIZE and any(one is item or one == item for one in items) == bool(answer):
+        items = [own_item for _, own_item in zip(range(MATERIALIZE), self, strict=False)]
+        if len(items) < MATERIALIZE and any(own_item is item or own_item == item for own_item in items) == bool(answer):
             return answer
     raise self.oracle_remote.undecided("asks an object of the code whether a plain value is in it")
 
@@ -220,7 +227,7 @@ def _call(self: Any, *args: Any, **named: Any) -> Any:
 
 
 def _exit(self: Any, kind: Any, error: Any, trace: Any) -> bool:
-    """What ends the test is not its to see. No verdict rests on what it swallows: an assert may have been skipped."""
+    """It does not see what ends the test. If it catches an error, an assert may be skipped, so there is no verdict."""
     if error is not None and not is_a(error, Exception | GeneratorExit):
         return False
     if self.oracle_remote.operate(self, "__exit__", error) and error is not None:

@@ -1,8 +1,8 @@
-"""Runs asserts as the executor of Reflexion's code does, in the sandbox. A program that imports nothing of Mulligan's.
+"""Runs asserts like the executor in Reflexion's code, in the sandbox. It imports nothing of Mulligan.
 
 Each test gets a process, which is killed when its time is over: no state leaks, and `sys.exit`, a crash or an endless
-loop fail that test alone. What a test looks at is computed in another one: the left side of its comparison, else the
-whole expression. The candidate shares these processes, so that the report can be forged.
+loop fails only that test. The value that a failed test saw is computed in another process: the left side of its
+comparison, else the whole expression. The candidate shares these processes, so the report can be forged.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 PRELUDE = "from typing import *\n"
 MODULE = "executors.py_executor"
-"""Where the reference's code runs: in its executor's own module."""
+"""The module in which the reference runs code: its executor."""
 TIMEOUT = "TIMEOUT"
 GONE = "the process ended by itself"
 GROWING = 0.5
-"""Seconds. The reference has no limit of memory: what comes to ours after that long would run out of time there."""
+"""Seconds. The reference does not limit memory: code that reaches our limit after that would run out of time there."""
 
 
 def space() -> dict[str, Any]:
-    """Of a module that can be found by its name, as dataclasses and type hints want; classes print the name."""
+    """The names of a new module, which is registered: dataclasses and type hints need that, and classes print it."""
     module = sys.modules[MODULE] = type(sys)(MODULE)
     names: dict[str, Any] = module.__dict__
     names["__builtins__"] = builtins
@@ -39,18 +39,18 @@ def space() -> dict[str, Any]:
 
 
 def holds(code: str, test: str) -> str:
-    """Raises what the code or the test raises."""
+    """Run the code and the test. Raises what they raise."""
     exec(compile(f"{PRELUDE}{code}\n{test}", "<string>", "exec"), space())
     return ""
 
 
 def value(code: str, test: str) -> str:
-    """What the test looks at, as text."""
+    """The value that a test looks at, as text."""
     names = space()
     exec(compile(f"{PRELUDE}{code}", "<string>", "exec"), names)
     statement: Any = ast.parse(test).body[0]
-    whole: Any = statement.test
-    looked_at: Any = getattr(whole, "left", whole)
+    condition: Any = statement.test
+    looked_at: Any = getattr(condition, "left", condition)
     return str(eval(compile(ast.unparse(looked_at), "<string>", "eval"), names))
 
 
@@ -62,7 +62,7 @@ def words(error: BaseException) -> str:
 
 
 def within(seconds: float, work: Callable[[str, str], str], code: str, test: str) -> tuple[bool, str]:
-    """Whether the work came to an end without an exception, and its text or that of the exception."""
+    """Do the work in another process. Returns whether it raised nothing, and its text or that of the exception."""
     mine, theirs = os.pipe()
     child = os.fork()
     if child == 0:
@@ -88,24 +88,24 @@ def within(seconds: float, work: Callable[[str, str], str], code: str, test: str
 
 
 def _alone(work: Callable[[str, str], str], code: str, test: str) -> bytes:
-    """In the child: its own group, no input and no output."""
-    own, dumps, leave, began = os.getpid(), json.dumps, os._exit, monotonic()
+    """Do the work in the child, in a group of its own, without input and output."""
+    pid, dumps, leave, started = os.getpid(), json.dumps, os._exit, monotonic()
     os.setsid()
-    nothing = os.open(os.devnull, os.O_RDWR)
+    null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        os.dup2(nothing, stream)
+        os.dup2(null, stream)
     try:
         answer = [True, work(code, test)]
     except BaseException as error:
-        grown = isinstance(error, MemoryError) and monotonic() - began > GROWING
+        grown = isinstance(error, MemoryError) and monotonic() - started > GROWING
         answer = [False, TIMEOUT if grown else words(error)]
-    if os.getpid() != own:  # the code has forked
+    if os.getpid() != pid:  # the code has forked
         leave(0)
     return dumps(answer).encode() + b"\n"
 
 
 def _read(pipe: int, ends: float) -> bytes:
-    """To the first line's end, or to that of the pipe. Raises `TimeoutError`."""
+    """Read a line, or to the end of the pipe. Raises `TimeoutError`."""
     parts: list[bytes] = []
     while (left := ends - monotonic()) > 0:
         if not select.select([pipe], [], [], left)[0]:
@@ -127,7 +127,7 @@ def _end(child: int) -> None:
 
 
 def judge() -> None:
-    """One job on the standard input, one report on the standard output."""
+    """Read a job from standard input, and write a report to standard output."""
     job = json.load(sys.stdin)
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(0)

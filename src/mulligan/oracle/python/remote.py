@@ -1,7 +1,7 @@
-"""The candidate as the examiner sees it: stand-ins that ask over the wire, and plain values that come back.
+"""Asks the candidate's process for the values, functions and objects of its code, over the wire.
 
-What cannot cross is a stand-in that equals no plain value, so an object that claims to equal everything is just an
-unknown object here (`objects`). Runs inside the sandbox, in the examiner, where no model code runs.
+What cannot cross is a stand-in here that equals no plain value, so an object that claims to equal everything is just an
+unknown object (`objects`). Runs inside the sandbox, in the examiner, where no model code runs.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ REPR_ITEMS = 20
 _OPERATES = frozenset({CALL, "operate", "attribute", "next", "copy"})
 _TEXTUAL = frozenset({"__str__", "__repr__", "__format__", "__eq__", "__hash__"})
 IN_PLACE = "in place"
-"""How a value of the tests went into an object that changed itself, such as `cart += item`."""
+"""The mark of an object that changed itself with a value of the tests, as by `cart += item`."""
 _LOOKS_INSIDE = frozenset({"__len__", "__iter__", "__next__", "__getitem__", "__reversed__", "__enter__"})
 _TAKES_INPUT = frozenset({"__getitem__", "__setitem__", "__delitem__", "__round__", "__exit__", "__setattr__"}) | {
     *("__delattr__", "__instancecheck__", "__subclasscheck__", "__format__", "__missing__"),
 }
-"""Special methods whose arguments are no values to compare with."""
+"""Special methods whose arguments are not values to compare with."""
 
 
 class Stopped(BaseException):
-    """Ends the test that runs. `Remote.stop` keeps it, so that a test which catches it does not pass all the same."""
+    """Ends the test that runs. `Remote.stop` notes it, so that a test that catches it does not pass."""
 
 
 class TimedOut(Stopped):
@@ -56,19 +56,19 @@ class ProcessEnded(Stopped):
 
 
 class Forgeable(Stopped):
-    """The tests hand over what cannot cross: they need candidate and tests in one process. Says why."""
+    """The tests pass an argument that cannot cross, so they need the candidate in their process. Says why."""
 
 
 class Refused(Stopped):
-    """The candidate gave what cannot leave its process."""
+    """The candidate returned a value that cannot leave its process."""
 
 
 class Undecided(Stopped):
-    """What the tests do here cannot be judged from outside. Says why."""
+    """The tests do something that cannot be judged from outside. Says why."""
 
 
 def tests_line() -> str:
-    """Where the tests are."""
+    """The line of the tests that runs, in words."""
     frame: Any = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame is not None and frame.f_globals.get("__name__") != "tests":
         frame = frame.f_back
@@ -79,9 +79,9 @@ class Remote:
     """Asks the candidate's process through `ask`, one line out and one line back."""
 
     asked: bool
-    """Whether anything of the candidate's has entered the tests."""
+    """Whether a value of the candidate has entered the tests."""
     stopped: Stopped | None
-    """The first that was raised in the test which runs."""
+    """The first error that stopped the current test."""
 
     def __init__(self, ask: Callable[[str], str]) -> None:
         self._ask = ask
@@ -93,16 +93,16 @@ class Remote:
         self.stopped = None
 
     def stop(self, error: Stopped) -> Stopped:
-        """The error, to be raised."""
+        """Note an error that stops the test. Returns it, to be raised."""
         self.stopped = self.stopped or error
         return error
 
     def undecided(self, why: str) -> Stopped:
-        """Likewise. why: what the tests do, after 'line 3 of the tests'."""
+        """Do the same with an `Undecided`. why: what the tests do, after 'line 3 of the tests'."""
         return self.stop(Undecided(f"{tests_line()} {why}"))
 
     def load(self, code: str) -> list[str]:
-        """What the code defines. Raises what loading it raised."""
+        """Load the code. Returns the names that it defines, and raises what loading it raised."""
         return self._result(self._exchange(["load", code]), {})
 
     def get(self, name: str) -> Any:
@@ -118,7 +118,7 @@ class Remote:
             else:
                 self.asked = True
                 value = self._result(reply, {})
-                if not is_own(value):  # its value may be another one later
+                if not is_own(value):  # later it may have another value
                     return value
                 self._known[name] = value
         return self._known[name]
@@ -129,14 +129,17 @@ class Remote:
         return self._judged(function, result, "is called") if isinstance(function, Held) else result
 
     def attribute(self, item: Any, name: str, deciding: Any) -> Any:
-        """deciding: for a method that may know what is expected once it is called, the type of such a result."""
+        """The attribute of an object.
+
+        deciding: for a method whose result may depend on an expected value, the type of that result.
+        """
         result = self._result(self._exchange(["attribute", item, name]), {})
         if deciding and is_own(result):
             result = mixed(result, deciding)
         return self._judged(item, result, f"looks at .{name} of")
 
     def operate(self, item: Any, name: str, *args: Any, trusted: bool = False) -> Any:
-        """A special method. trusted: the caller judges what comes back."""
+        """Call a special method. trusted: the caller judges the result."""
         result = self._result(self._exchange(["operate", name, item, list(args)]), dict(enumerate(args)))
         if result is NotImplemented or result is None or trusted or name in _TEXTUAL:
             return result
@@ -158,7 +161,7 @@ class Remote:
         return self._judged(item, self._result(self._exchange(["copy", how, item]), {}), "copies")
 
     def _judged(self, item: Any, result: Any, what: str) -> Any:
-        """What may come of an object that knows values of the tests: another such object, or nothing."""
+        """Let an object that knows values of the tests return only another such object, or nothing."""
         how = item.oracle_mixed
         if not how or how == IN_PLACE or result is None:
             return result
@@ -185,7 +188,7 @@ class Remote:
             self._share()
         try:
             line = encode(request, self._hold, MOST)
-        except TooMuch as error:  # no reason to change the path: the candidate could have made it so
+        except TooMuch as error:  # no reason to share a process: the candidate could have caused it
             raise self.undecided(f"hands over an argument that {error}") from None
         except NotPlain as error:
             raise self.stop(Forgeable(f"an argument {error}")) from None
@@ -199,23 +202,23 @@ class Remote:
         return reply  # pyright: ignore[reportUnknownVariableType]
 
     def _share(self) -> None:
-        """Sends what the tests have changed in containers that both sides hold."""
+        """Send the changes of the tests in containers that both sides have."""
         for number, entry in self._shared.items():
-            now = encode(entry[0], self._hold, MOST)
-            if now != entry[1]:
-                entry[1] = now
+            text = encode(entry[0], self._hold, MOST)
+            if text != entry[1]:
+                entry[1] = text
                 self._exchange(["share", number, entry[0]])
 
-    def _result(self, reply: list[Any], given: dict[int | str, Any]) -> Any:
+    def _result(self, reply: list[Any], arguments: dict[int | str, Any]) -> Any:
         what, *rest = reply
         raised: BaseException | None = None
         try:
             if what in ("value", "raise"):
-                value = self._effects(*rest, given=given)
+                value = self._effects(*rest, arguments=arguments)
                 if what == "value":
                     return value
                 raised = self._rebuilt(rest[0])
-        except Exception:  # the reply is of the right form, and what it holds is not
+        except Exception:  # the reply has the right form, but its content does not
             raised = None
         if raised is not None:
             raise raised
@@ -235,22 +238,29 @@ class Remote:
         fresh: dict[Any, str] | None = None,
         same: Any = None,
         *,
-        given: dict[int | str, Any],
+        arguments: dict[int | str, Any],
     ) -> Any:
-        """The value, after the tests' own containers have become what the candidate made of them."""
-        for place, after in (changed or {}).items():
-            if place in given:
-                change(given[place], after)
-        for number, after in (updates or {}).items():
+        """Apply the candidate's changes to the containers of the tests. Returns the value.
+
+        Args:
+            changed: the new contents of arguments, by their places.
+            updates: the new contents of shared containers, by their numbers.
+            fresh: the numbers of containers that are shared from now on, by their places; "" is the value.
+            same: the place of the argument that is the value.
+        """
+        for place, content in (changed or {}).items():
+            if place in arguments:
+                change(arguments[place], content)
+        for number, content in (updates or {}).items():
             if number in self._shared:
                 entry = self._shared[number]
-                change(entry[0], after)
+                change(entry[0], content)
                 entry[1] = encode(entry[0], self._hold, MOST)
-        if same in given:
-            value = given[same]
+        if same in arguments:
+            value = arguments[same]
         for place, number in (fresh or {}).items():
-            if place in given:
-                self._shared[number] = [given[place], encode(given[place], self._hold, MOST)]
+            if place in arguments:
+                self._shared[number] = [arguments[place], encode(arguments[place], self._hold, MOST)]
             elif number in self._shared:
                 value = self._shared[number][0]
             else:
@@ -270,7 +280,7 @@ class Remote:
 
     def _materialized(self, value: Any) -> str:
         items = [item for _, item in zip(range(MATERIALIZE + 1), value, strict=False)]
-        if len(items) > MATERIALIZE:  # the candidate may have made it long, so that it does not choose the path
+        if len(items) > MATERIALIZE:  # not a reason to share a process: the candidate may have made it long
             raise self.undecided(f"hands over an iterator over more than {MATERIALIZE:,} items")
         return " ".join((f"x{len(items)}", *(encode(item, self._hold, MOST) for item in items)))
 
@@ -290,10 +300,10 @@ class Remote:
 
     def _kind(self, number: str, plain: Any) -> Any:
         if number not in self._kinds:
-            known = self._result(self._exchange(["kind", Opaque(f"o{number}:")]), {})
-            if not is_a(known, list) or len(known) != 5:
+            facts_ = self._result(self._exchange(["kind", Opaque(f"o{number}:")]), {})
+            if not is_a(facts_, list) or len(facts_) != 5:
                 raise NotPlain("is of no known class")
-            self._kinds.setdefault(number, stand_in(known, plain))
+            self._kinds.setdefault(number, stand_in(facts_, plain))
         kind = self._kinds[number]
         if kind.oracle_plain is not plain:
             raise NotPlain("is of another class than before")
@@ -302,10 +312,10 @@ class Remote:
     # --- exceptions ---------------------------------------------------------------------------------------------
 
     def _exception(self, line: Any) -> Any:
-        """The class here for a lineage: the standard library's, the nearest one that is imported, or a new one."""
+        """The class for a lineage: one of the standard library, if it is imported here, else a new one."""
         if is_a(line, str):
-            found = stdlib_class(line)
-            return found if isinstance(found, type) and issubclass(found, BaseException) else None
+            kind = stdlib_class(line)
+            return kind if isinstance(kind, type) and issubclass(kind, BaseException) else None
         number, name, bases = line
         if number not in self._lines:
             kinds = [kind for kind in map(self._exception, bases) if kind is not None]
@@ -313,7 +323,7 @@ class Remote:
         return self._lines[number]
 
     def _methods(self) -> dict[str, Any]:
-        """Of a class of exceptions of the candidate's: only what it sent is known of one that it raised."""
+        """The methods of a class of exceptions of the candidate. Only what it sent of an exception is known here."""
 
         def init(item: Any, *_: Any, **__: Any) -> None:
             raise self.undecided("makes an exception of the code's own class")
@@ -326,7 +336,7 @@ class Remote:
         return {"__module__": "solution", "__init__": init, "__getattr__": lacks, "__str__": _message}
 
     def _rebuilt(self, failure: list[Any]) -> BaseException:
-        """The exception that rose, with its arguments, marked with where it rose."""
+        """The exception that was raised, with its arguments and the place where it was raised."""
         line, args, attributes, message, at, text, cause, context, *number = failure
         kind = self._exception(line) or Exception
         try:
@@ -357,7 +367,7 @@ class Opaque:
 
 
 class Function:
-    """A function of the candidate's, by name."""
+    """A function of the candidate, called by its name."""
 
     oracle_own = True
     oracle_plain = None
@@ -382,7 +392,7 @@ class Function:
 
 
 class Stream:
-    """An iterator of the candidate's, read as far as the tests read."""
+    """An iterator of the candidate, which is read only as far as the tests read it."""
 
     def __init__(self, remote: Remote, token: str) -> None:
         self._items = remote.pull(token)
@@ -393,10 +403,10 @@ class Stream:
         return self
 
     def __next__(self) -> Any:
-        item = next(self._items)
+        value = next(self._items)
         if len(self._given) < REPR_ITEMS:
-            self._given.append(item)
-        return item
+            self._given.append(value)
+        return value
 
     @property
     def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
@@ -410,7 +420,7 @@ _GENERATOR = type(_ for _ in ())
 
 
 def mixed(item: Any, how: Any = True) -> Any:
-    """The stand-in, marked: a value of the tests went into it."""
+    """Mark a stand-in: a value of the tests went into it. Returns it."""
     if hasattr(item, "oracle_remote"):
         object.__setattr__(item, "oracle_mixed", how)
     return item
@@ -421,7 +431,7 @@ def _message(error: Any) -> str:
 
 
 def _init(kind: Any) -> Any:
-    """What sets up an exception of this class: of one of the candidate's, what its base does."""
+    """The `__init__` for exceptions of this class; for a class of the candidate, that of its base."""
     base: Any
     for base in kind.__mro__:
         if "__init__" in base.__dict__ and base.__module__ != "solution":
@@ -430,7 +440,7 @@ def _init(kind: Any) -> Any:
 
 
 def _exception_token(error: BaseException, hold: Callable[[Any], str | None]) -> str | None:
-    """The token for an exception: one that the candidate raised, or one of the standard library's."""
+    """The token for an exception that the candidate raised, or that is of the standard library."""
     if (token := getattr(error, "oracle_token", None)) is not None:
         return token
     name = stdlib_name(type(error))

@@ -1,7 +1,7 @@
-"""Serves the candidate's code in a process of its own: values in, values out, and operations on what stays here.
+"""Serves the candidate's code in a process of its own: calls its functions, and operates on the objects that stay here.
 
-It shares its process with hostile code, so nothing here is trusted: whatever it sends is read as plain values by the
-examiner. It knows nothing of the tests. Runs inside the sandbox: no import that costs.
+It shares the process with hostile code, so it is not trusted: the examiner reads all that it sends as plain values. It
+knows nothing of the tests. Runs inside the sandbox, so it imports only what is quick to import.
 """
 
 # Values of any kind: nothing here is known to a type checker.
@@ -36,34 +36,23 @@ if TYPE_CHECKING:
 MUTABLE = frozenset({"list", "dict", "set", "bytearray", "deque", "defaultdict", "Counter", "OrderedDict", "ndarray"})
 BATCH = 64
 SHARED = 32
-"""Containers that both sides hold and that are kept alike, the newest."""
+"""Containers that both sides have and that are kept equal, at most; the oldest are given up."""
 ALONE = 2
-"""References to a value that nobody else holds, as `getrefcount` counts them."""
+"""What `getrefcount` counts for a value to which nothing else refers."""
 _FUNCTIONS = (type(channel), type(len))
 _PLAIN = frozenset(base for base, _ in BASES)
-_NOT_OWN = frozenset({"__module__", "__doc__", "__slots__", "__dict__", "__weakref__", "__init__", "__new__"}) | {
-    *(
-        "__annotations__",
-        "__orig_bases__",
-        "__parameters__",
-        "__qualname__",
-        "__firstlineno__",
-        "__static_attributes__",
-    ),
-    *(
-        "__match_args__",
-        "__dataclass_fields__",
-        "__dataclass_params__",
-        "__reduce__",
-        "__reduce_ex__",
-        "__getnewargs__",
-    ),
-}
-"""What a class may define without being more than the plain value that it holds."""
+_NOT_OWN = frozenset(
+    f"__{name}__"
+    for name in (  # noqa: SIM905
+        "module doc slots dict weakref init new annotations orig_bases parameters qualname firstlineno "
+        "static_attributes match_args dataclass_fields dataclass_params reduce reduce_ex getnewargs"
+    ).split()
+)
+"""What a class can define without being more than the plain value that its objects have."""
 
 
 class Server:
-    """Answers requests. Holds what cannot cross: what the code names by its name, the rest by number."""
+    """Answers requests. Keeps the objects that cannot cross: those that the code names by name, others by number."""
 
     def __init__(self) -> None:
         self.code = ""
@@ -140,13 +129,13 @@ class Server:
         return self._done(lambda: self.space[name], {})
 
     def _done(self, work: Callable[[], Any], args: dict[int | str, Any]) -> list[Any]:
-        """Does it, and says what came of it: value or exception, arguments that changed; where there are any, shared
-        containers that changed and are new, and the argument that is the value itself."""
-        given = {
+        """Do the work. Returns the value or the exception, and the arguments that changed; and if there are any, the
+        shared containers that changed, those that are new, and the argument that is the value itself."""
+        containers = {
             place: value for place, value in args.items() if type(value).__name__ in MUTABLE or type(value) is tuple
         }
-        before = {place: encode(value, self.hold, MOST) for place, value in given.items()}
-        counts = {place: sys.getrefcount(value) for place, value in given.items()}
+        before = {place: encode(value, self.hold, MOST) for place, value in containers.items()}
+        counts = {place: sys.getrefcount(value) for place, value in containers.items()}
         result = None
         fresh: dict[int | str, str] = {}
         same: int | str | None = None
@@ -157,14 +146,16 @@ class Server:
         except BaseException as error:
             reply, retained = self._raised(error), False
         else:
-            for place, value in given.items():
+            for place, value in containers.items():
                 same = place if value is result else same
-            for place, value in given.items():
+            for place, value in containers.items():
                 if sys.getrefcount(value) > counts[place] + (value is result) * 2:
                     self._share(place, value, fresh)
             if retained and same is None:
                 self._share("", result, fresh)
-        changed = {place: value for place, value in given.items() if encode(value, self.hold, MOST) != before[place]}
+        changed = {
+            place: value for place, value in containers.items() if encode(value, self.hold, MOST) != before[place]
+        }
         updates = self._updates() if self.shared else {}
         return [*reply, changed, updates, fresh, same] if updates or fresh or same is not None else [*reply, changed]
 
@@ -180,14 +171,14 @@ class Server:
     def _updates(self) -> dict[str, Any]:
         updates: dict[str, Any] = {}
         for number, (value, last) in self.shared.items():
-            now = encode(value, self.hold, MOST)
-            if now != last:
+            text = encode(value, self.hold, MOST)
+            if text != last:
                 updates[number] = value
-                self.shared[number] = (value, now)
+                self.shared[number] = (value, text)
         return updates
 
     def _batch(self, iterator: Any) -> list[Any]:
-        """The next items, few enough that a slow or endless iterator is no trap."""
+        """The next items of an iterator, few enough that it may be slow or endless."""
         from time import monotonic
 
         if (error := self.raising.pop(id(iterator), None)) is not None:
@@ -202,7 +193,7 @@ class Server:
         except BaseException as error:
             if not items:
                 raise
-            self.raising[id(iterator)] = error  # after the items that came before it
+            self.raising[id(iterator)] = error  # raised after the items before it
             return ["items", items, True]
         return ["items", items, False]
 
@@ -212,8 +203,11 @@ class Server:
         return number
 
     def hold(self, value: Any) -> str | None:
-        """The token for what stays here: f function by name, q another named thing, I iterator, o any other object;
-        w one that also holds a plain value, r an exception."""
+        """The token for what stays here; None for what can cross.
+
+        It begins with f for a function with a name, q for another object with a name, I for an iterator, o for any
+        other object, w for an object that also has a plain value, r for an exception.
+        """
         kind: Any = kind_of(value)
         name = self.names.get(id(value))
         if base_of(kind) is not None:
@@ -247,44 +241,47 @@ def made_again(name: str, args: list[Any], attributes: dict[str, Any]) -> BaseEx
 
 
 def base_of(kind: Any) -> Any:
-    """The plain type that a class is made of."""
+    """The plain type that a class is a subclass of."""
     return next((base for base in kind.__mro__ if base in _PLAIN), None)
 
 
 def own_classes(kind: Any) -> list[Any]:
-    """The class and its bases before the plain or well-known type that it is made of."""
+    """The class and its bases up to the plain or well-known type that it is a subclass of."""
     name = known_base(kind)
     ends = (
-        at for at, one in enumerate(kind.__mro__) if one in _PLAIN or f"{one.__module__}.{one.__qualname__}" == name
+        at for at, base in enumerate(kind.__mro__) if base in _PLAIN or f"{base.__module__}.{base.__qualname__}" == name
     )
     return list(kind.__mro__[: next(ends, None)])
 
 
 def adds(value: Any, kind: Any) -> bool:
-    """Whether it is more than the plain value that it holds."""
+    """Whether a value is more than the plain value that it has."""
     own = own_classes(kind)
     fields = getattr(kind, "_fields", ())
     if fields and len(own) == 1:  # a named tuple
         return False
-    return bool(getattr(value, "__dict__", None)) or any(not _NOT_OWN.issuperset(vars(one)) for one in own)
+    return bool(getattr(value, "__dict__", None)) or any(not _NOT_OWN.issuperset(vars(base)) for base in own)
 
 
 def facts(kind: Any) -> list[Any]:
-    """What the other side must know of a class: its name, the special methods that it has (with those of a plain type
-    only its own), whether it compares by identity, the nearest class of the standard library, its own names."""
+    """What the other side has to know of a class: its name, the special methods that it has and those that it sets to
+    None, the nearest class of the standard library, and the names of its own attributes.
+
+    Of a subclass of a plain type, only what it defines itself counts.
+    """
     base = base_of(kind)
-    own = kind.__mro__[: kind.__mro__.index(base)] if base else kind.__mro__
+    classes = kind.__mro__[: kind.__mro__.index(base)] if base else kind.__mro__
     methods: dict[str, Any] = {}
-    for one in reversed([one for one in own if one is not object]):
+    for one in reversed([one for one in classes if one is not object]):
         methods.update(vars(one))
     special = [name for name, value in methods.items() if name.startswith("__") and value is not None]
-    without = [name for name, value in methods.items() if name.startswith("__") and value is None]
+    absent = [name for name, value in methods.items() if name.startswith("__") and value is None]
     names = [name for name in methods if not name.startswith("__")] if base else []
     if "__eq__" in methods and not base:
         owner = next(one for one in kind.__mro__ if "__eq__" in vars(one))
         special += ["inherited eq"] if stdlib_name(owner) else []
-    near = next((name for one in kind.__mro__ if one is not object and (name := near_name(one))), "")
-    return [str(kind.__name__), special, without, near, names]
+    nearest = next((name for one in kind.__mro__ if one is not object and (name := near_name(one))), "")
+    return [str(kind.__name__), special, absent, nearest, names]
 
 
 def near_name(kind: Any) -> str:
@@ -296,7 +293,7 @@ def near_name(kind: Any) -> str:
 
 
 def serve() -> None:
-    """Until the other side hangs up."""
+    """Answer requests until the other side closes the channel."""
     requests, send = channel()
     server = Server()
     for line in requests:

@@ -1,6 +1,6 @@
-"""Loads the candidate's code, and says in plain values what it defines and what it raised.
+"""Loads the candidate's code, and describes in plain values what it defines and what it raises.
 
-It knows nothing of the tests. Runs inside the sandbox: no import that costs.
+It knows nothing of the tests. Runs inside the sandbox, so it imports only what is quick to import.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CAUSES = 5
 
 
 def channel() -> tuple[BufferedReader, Callable[[str], None]]:
-    """Reading and writing lines on descriptors of our own; 0, 1 and 2 lead nowhere from now on."""
+    """A file to read lines from, and a function that writes a line. From now on, 0, 1 and 2 lead to /dev/null."""
     reader = open(posix.dup(0), "rb")  # noqa: SIM115  (for as long as the process lives)
     write_to = posix.dup(1)
     null = posix.open("/dev/null", posix.O_RDWR)
@@ -38,7 +38,7 @@ def channel() -> tuple[BufferedReader, Callable[[str], None]]:
 
 
 def load(code: str) -> dict[str, Any]:
-    """Runs the code as the module `solution`; what it raises is raised."""
+    """Run the code as the module `solution`. Returns its names, and raises what it raises."""
     module = type(sys)("solution")
     sys.modules["solution"] = module
     module.__file__ = FILE
@@ -47,7 +47,7 @@ def load(code: str) -> dict[str, Any]:
 
 
 def defined(space: dict[str, Any]) -> list[str]:
-    """The names that the code itself defines: no imports, nothing private."""
+    """The public names that the code itself defines, without imports."""
     return [
         name
         for name, value in list(space.items())
@@ -58,29 +58,32 @@ def defined(space: dict[str, Any]) -> list[str]:
 
 
 def failure(error: BaseException, code: str, hold: Callable[[Any], str | None], causes: int = CAUSES) -> list[Any]:
-    """An exception as plain values: its lineage, arguments, attributes, message, line of the code and its text, what
-    caused it, in what it rose. `hold` as in `encode`."""
+    """An exception as plain values: lineage, arguments, attributes, message, line of the code, its text, cause and
+    context.
+
+    hold: makes the tokens of values that cannot cross, as `special` of `encode`.
+    """
     try:
         message = str(error)[:2000]
     except BaseException:
         message = "(its message cannot be shown)"
     line, text = place(error, code)
     parts: list[str] = []
-    given: list[tuple[Any, Any]] = [(list(error.args), [message]), (dict(vars(error)), {})]
-    for part, other in given:
+    encodings: list[tuple[Any, Any]] = [(list(error.args), [message]), (dict(vars(error)), {})]
+    for part, instead in encodings:
         try:
             parts.append(encode(part, hold))
         except BaseException:
-            parts.append(encode(other))
-    behind = [
-        failure(one, code, hold, causes - 1) if causes and isinstance(one, BaseException) else None
-        for one in (error.__cause__, error.__context__)
+            parts.append(encode(instead))
+    related = [
+        failure(other, code, hold, causes - 1) if causes and isinstance(other, BaseException) else None
+        for other in (error.__cause__, error.__context__)
     ]
-    return [lineage(type(error)), *parts, message, line, text, *behind]
+    return [lineage(type(error)), *parts, message, line, text, *related]
 
 
 def lineage(kind: type) -> list[Any] | str:
-    """A class of exceptions: the name of one of the standard library's; of any other, number, name and bases."""
+    """A class of exceptions: its name if it is of the standard library, else its number, name and bases."""
     if (name := stdlib_name(kind)) is not None:
         return name
     bases = [lineage(base) for base in kind.__bases__ if issubclass(base, BaseException)]
@@ -88,7 +91,7 @@ def lineage(kind: type) -> list[Any] | str:
 
 
 def place(error: BaseException, code: str) -> tuple[int, str]:
-    """Where in the candidate's code it rose: line (0 for nowhere) and its text."""
+    """Where an exception was raised in the candidate's code: the line (0 for nowhere) and its text."""
     line = 0
     if isinstance(error, SyntaxError) and error.filename == FILE:
         line = error.lineno or 0

@@ -1,8 +1,8 @@
-"""The crate that code and tests become, and the sandboxed job that compiles and runs it.
+"""Makes a crate of code and tests, and the sandboxed job that compiles and runs it.
 
-The root of the crate comes to the compiler by a pipe and holds the tests; the judged code is the one file there
-is, so that its `include_str!` finds nothing but itself, and no brace of it can reach out of its module. The tests are
-laid into that module by a macro whose name is drawn for the run.
+The compiler reads the root of the crate, with the tests, from a pipe. The judged code is the only file, so that its
+`include_str!` can read nothing else, and its braces cannot end its module. A macro with a random name puts the tests
+into that module.
 """
 
 from __future__ import annotations
@@ -30,10 +30,15 @@ _SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Toolchain:
-    """rustc: the compiler itself, not rustup's stand-in for it. sysroot: the folder that it and its library are in, the
-    shared one under `shared`. path: where its linker is looked for.
+    """The Rust compiler, and our compiled part of each judged program.
 
-    folder: the warm one. crate: what our part is called there, by a name that no code can foresee.
+    Attributes:
+        rustc: the compiler itself, not rustup's wrapper.
+        sysroot: the folder of the compiler and its library.
+        shared: the folder of the shared library.
+        path: where the linker is looked for.
+        folder: the folder of our part.
+        crate: the name of our part, which code cannot guess.
     """
 
     rustc: str
@@ -55,33 +60,33 @@ class Toolchain:
 
 @cache
 def toolchain() -> Toolchain:
-    """Looked for and set up once per process. Raises `SandboxError` that says what to install."""
+    """Find and set up the toolchain, once per process. Raises `SandboxError` with what to install."""
     rustc = shutil.which("rustc") or shutil.which("rustc", path=os.path.expanduser("~/.cargo/bin"))
     if rustc is None:
         raise SandboxError(f"Judging Rust needs the compiler rustc, which is not found here. {_INSTALL}")
     linker = shutil.which("cc")
     if linker is None:
         raise SandboxError("Judging Rust needs a linker, and there is no cc here: install gcc (`apt-get install gcc`).")
-    sysroot = os.path.realpath(_said([rustc, "--print", "sysroot"]))
-    own = os.path.join(sysroot, "bin", "rustc")
-    own = own if os.access(own, os.X_OK) else os.path.realpath(rustc)
+    sysroot = os.path.realpath(_output_of([rustc, "--print", "sysroot"]))
+    compiler = os.path.join(sysroot, "bin", "rustc")
+    compiler = compiler if os.access(compiler, os.X_OK) else os.path.realpath(rustc)
     folder = tempfile.TemporaryDirectory(prefix="mulligan-rust-")
-    _kept.append(folder)
+    _folders.append(folder)
     os.chmod(folder.name, 0o755)  # jobs may run as another user
     path = ":".join(dict.fromkeys([os.path.dirname(linker), "/usr/local/bin", "/usr/bin", "/bin"]))
-    shared, version = _said([own, "--print", "target-libdir"]), _said([own, "--version"])
-    found = Toolchain(own, sysroot, shared, path, version, folder.name, f"judge_{secrets.token_hex(8)}")
-    how = ("--edition", "2021", "--crate-type", "rlib", "--crate-name", found.crate, "-O", "-A", "warnings")
-    _said([own, *how, "-o", found.library, str(_JUDGE)])
-    os.chmod(found.library, 0o644)
-    return found
+    shared, version = _output_of([compiler, "--print", "target-libdir"]), _output_of([compiler, "--version"])
+    tools = Toolchain(compiler, sysroot, shared, path, version, folder.name, f"judge_{secrets.token_hex(8)}")
+    options = ("--edition", "2021", "--crate-type", "rlib", "--crate-name", tools.crate, "-O", "-A", "warnings")
+    _output_of([compiler, *options, "-o", tools.library, str(_JUDGE)])
+    os.chmod(tools.library, 0o644)
+    return tools
 
 
-_kept: list[tempfile.TemporaryDirectory[str]] = []
+_folders: list[tempfile.TemporaryDirectory[str]] = []
 """Removed when this process ends."""
 
 
-def _said(command: list[str]) -> str:
+def _output_of(command: list[str]) -> str:
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -91,8 +96,8 @@ def _said(command: list[str]) -> str:
     return ran.stdout.strip()
 
 
-COMPILING = 30.0
-"""Seconds that the compiler may take, beside those of the tests."""
+COMPILER_SECONDS = 30.0
+"""Seconds that the compiler may take, in addition to those of the tests."""
 FILE = "solution.rs"
 MODULE = "solution"
 _ROOTED = re.compile(r"(?<!\w)crate\s*::\s*")
@@ -104,17 +109,20 @@ exec env -i ./judged <<-END
 	$secret
 	END
 """
-NONE_MADE = 90
-"""The job compiles and then becomes the program; this status says that there is none. Neither sees an environment from
-which code could learn where it is."""
+NO_PROGRAM = 90
+"""The exit status if there is no program: the job compiles, and then becomes the program. Neither gets an environment
+from which code could learn where it runs."""
 
 
 @dataclass(frozen=True)
 class Crate:
-    """root: the source. lay: the macro that lays the tests into the judged module. secret: what a report begins with,
-    in no file.
+    """The source of a crate.
 
-    lines: by test (its number in the program) the lines of the root that it stands on, from 1 and without the last.
+    Attributes:
+        root: the source of its root.
+        lay: the macro that puts the tests into the judged module.
+        secret: the beginning of each line of a report. It is in no file.
+        lines: by the number of the test, its first line in the root, from 1, and the line after its last.
     """
 
     root: str
@@ -123,13 +131,18 @@ class Crate:
     lines: Mapping[int, tuple[int, int]]
 
     def test_at(self, line: int) -> int | None:
-        """The test that stands on this line of the root."""
+        """The number of the test on this line of the root; None for none."""
         return next((number for number, (first, end) in self.lines.items() if first <= line < end), None)
 
 
 def crate(program: Program, active: Sequence[int], toolchain: Toolchain, seconds: float, memory: int) -> Crate:
-    """`active`: the tests that are in it. seconds: for all of them, of which one may take a fourth where there are four
-    or more. memory: MB for each."""
+    """Make the crate of some tests.
+
+    Args:
+        active: the numbers of the tests.
+        seconds: for all tests. With four or more, each may take a fourth of it.
+        memory: MB for each test.
+    """
     lay, inside, secret = (f"{word}_{secrets.token_hex(12)}" for word in ("lay", "inside", "secret"))
     judge = toolchain.crate
     lines = [
@@ -146,27 +159,27 @@ def crate(program: Program, active: Sequence[int], toolchain: Toolchain, seconds
         lines += ours(program.tests[number].code, judge).split("\n")
         places[number] = first, len(lines) + 1
         lines.append("}")
-    times = round(seconds * 1000), round(seconds * 1000 / (4 if len(active) >= 4 else 1)), memory << 20
+    limits = round(seconds * 1000), round(seconds * 1000 / (4 if len(active) >= 4 else 1)), memory << 20
     lines += [
         f"pub const ALL: &[fn()] = &[{', '.join(f't{number}' for number in active)}];",
         "} } }",
         f'#[path = "{FILE}"] mod {MODULE};',
-        f"fn main() {{ ::{judge}::run({MODULE}::{inside}::ALL, {', '.join(map(str, times))}) }}",
+        f"fn main() {{ ::{judge}::run({MODULE}::{inside}::ALL, {', '.join(map(str, limits))}) }}",
     ]
     return Crate("\n".join(lines) + "\n", lay, secret, places)
 
 
 def _rooted(code: str) -> str:
-    """The code with its paths from the root of the crate, which for its author it is, made those of its module."""
-    pieces, at = list[str](), 0
-    for found in _ROOTED.finditer(masked(code)):
-        pieces.append(f"{code[at : found.end()]}{MODULE}::")
-        at = found.end()
-    return "".join([*pieces, code[at:]])
+    """The code with paths such as `crate::f` changed, as it is a module here, and not the root of the crate."""
+    pieces, end = list[str](), 0
+    for match in _ROOTED.finditer(masked(code)):
+        pieces.append(f"{code[end : match.end()]}{MODULE}::")
+        end = match.end()
+    return "".join([*pieces, code[end:]])
 
 
-def job(made: Crate, code: str, toolchain: Toolchain, seconds: float) -> Job:
-    """Compiles and runs it. What the compiler says comes on the standard error, one JSON object a line."""
+def job(source: Crate, code: str, toolchain: Toolchain, seconds: float) -> Job:
+    """The job that compiles and runs a crate. The compiler writes JSON objects to standard error, one a line."""
     compiler = (
         *(toolchain.rustc, "--edition", "2021", "--crate-name", "judged", "--error-format", "json", "-A", "warnings"),
         *("-C", "prefer-dynamic", "-C", "debuginfo=0", "--extern", f"{toolchain.crate}={toolchain.library}"),
@@ -174,11 +187,11 @@ def job(made: Crate, code: str, toolchain: Toolchain, seconds: float) -> Job:
     )
     return Job(
         ("/bin/sh", "-c", _START, toolchain.path, *compiler),
-        files={FILE: f"{_rooted(code)}\n{made.lay}!{{}}\n"},
-        stdin=f"{made.secret}\n{made.root}",
+        files={FILE: f"{_rooted(code)}\n{source.lay}!{{}}\n"},
+        stdin=f"{source.secret}\n{source.root}",
         readable=toolchain.readable,
-        seconds=seconds + COMPILING,
+        seconds=seconds + COMPILER_SECONDS,
         memory=_COMPILER_MB,
         processes=128,
-        output=200_000 + 8_000 * len(made.lines),
+        output=200_000 + 8_000 * len(source.lines),
     )

@@ -20,13 +20,19 @@ from mulligan.oracle.rust.building import FILE, MODULE, ROOT, Crate, Toolchain
 from mulligan.text.rust import masked
 
 _SCRATCH = re.compile(r"(?:/[\w.+-]+)*/mulligan-[0-9a-f]{16}/?")
-"""The folder of a job, another each time."""
+"""The folder of a job, which is different each time."""
 _CALL = re.compile(r"(?:assert_eq|assert_ne)!\s*\(\s*(\w+\s*\(.*?\))\s*,", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """kind: "passed", or how it failed. left, right: the values of a comparison. line: of the code, for a panic."""
+    """The verdict on a test.
+
+    Attributes:
+        kind: "passed", or how it failed.
+        left, right: the values of a comparison.
+        line: of the code, for a panic.
+    """
 
     kind: str
     left: str = ""
@@ -40,21 +46,21 @@ class Verdict:
 
 
 def read(report: str, secret: str) -> dict[int, Verdict]:
-    """The verdicts by the number of the test in the crate. Lines that do not begin with the secret are nobody's."""
-    found = dict[int, Verdict]()
+    """The verdicts by the numbers of the tests in the crate. Lines that do not begin with the secret are ignored."""
+    verdicts = dict[int, Verdict]()
     for line in report.splitlines():
         mark, _, rest = line.partition(" ")
         words = rest.split()
         if mark != secret or len(words) < 2 or not words[0].isdecimal():
             continue
-        found[int(words[0])] = _verdict(words[1], words[2:])
-    return found
+        verdicts[int(words[0])] = _verdict(words[1], words[2:])
+    return verdicts
 
 
 def _verdict(kind: str, words: Sequence[str]) -> Verdict:
     try:
-        shown = (bytes.fromhex(word[1:]).decode("utf-8", "replace") for word in words if word.startswith("="))
-        texts = [_SCRATCH.sub("", text) for text in shown]
+        decoded = (bytes.fromhex(word[1:]).decode("utf-8", "replace") for word in words if word.startswith("="))
+        texts = [_SCRATCH.sub("", text) for text in decoded]
         if kind == "panicked":
             return Verdict(kind, message=texts[0], line=int(words[0]))
         if kind in ("unequal", "equal", "mixed", "false"):
@@ -66,7 +72,7 @@ def _verdict(kind: str, words: Sequence[str]) -> Verdict:
 
 
 def ours(tests: Sequence[tuple[str, Verdict]]) -> str:
-    """Two headings, a line for each test."""
+    """The feedback in Mulligan's layout: two headings, and a line for each test."""
     passed = [" ".join(text.split()) for text, verdict in tests if verdict.passed]
     failed = [
         f"{shorter(' '.join(text.split()), 400)}  // {_why(text, verdict)}"
@@ -77,7 +83,7 @@ def ours(tests: Sequence[tuple[str, Verdict]]) -> str:
 
 
 def findings(tests: Sequence[tuple[str, Verdict]]) -> list[Finding]:
-    """The same as data."""
+    """The verdicts as data."""
     return [
         Finding(
             shorter(" ".join(text.split()), 400),
@@ -90,7 +96,7 @@ def findings(tests: Sequence[tuple[str, Verdict]]) -> list[Finding]:
 
 
 def as_reference(tests: Sequence[tuple[str, Verdict]]) -> str:
-    """What Reflexion's code prints, with the messages that it means to print."""
+    """The feedback as Reflexion's code prints it, with the messages that it is meant to print."""
     lines = [Line(text, verdict.passed, "" if verdict.passed else _output(verdict)) for text, verdict in tests]
     return reference_text(lines, mark="//")
 
@@ -120,7 +126,7 @@ def _described(test: str, verdict: Verdict) -> str:
 
 
 def _ended(verdict: Verdict) -> str:
-    """How a test ended that could not say so itself."""
+    """How a test ended that could not report it itself."""
     match verdict.kind:
         case "exited":
             return f"the code ended the process with status {verdict.message} before the test was over"
@@ -164,17 +170,17 @@ def _output(verdict: Verdict) -> str:
 
 
 def refusal(errors: Sequence[str], layout: Literal["ours", "reference"]) -> str:
-    """Errors of the compiler, as many as fit."""
+    """The feedback on code that does not compile, with as many errors as fit."""
     if layout == "reference":
         return "\n\n".join(errors)
-    kept = list[str]()
+    shown = list[str]()
     for error in errors:
-        if kept and sum(map(len, kept)) + len(error) > TEXT - 200:
+        if shown and sum(map(len, shown)) + len(error) > TEXT - 200:
             break
-        kept.append(shorter(error, TEXT - 200))
-    more = len(errors) - len(kept)
-    rest = [f"... and {more} more error{'s' if more > 1 else ''}"] if more else []
-    return "\n\n".join(["The code does not compile, so no test was run:", *kept, *rest])
+        shown.append(shorter(error, TEXT - 200))
+    remaining = len(errors) - len(shown)
+    last = [f"... and {remaining} more error{'s' if remaining > 1 else ''}"] if remaining else []
+    return "\n\n".join(["The code does not compile, so no test was run:", *shown, *last])
 
 
 def uncompiled(tests: Mapping[int, Sequence[str]]) -> dict[int, Verdict]:
@@ -189,16 +195,21 @@ _NOISE = re.compile(r"^ *= note: this error originates in the macro.*\n", re.MUL
 
 @dataclass(frozen=True)
 class CompilerErrors:
-    """code: errors that lie in the code, as the compiler draws them. tests: by test, why it cannot be compiled with the
-    code, each in a line. others: what lies in neither, which the code brings about in a roundabout way."""
+    """The errors of the compiler.
+
+    Attributes:
+        code: errors in the code, as the compiler prints them.
+        tests: for each test that cannot be compiled with the code the reasons, each on one line.
+        others: errors that are in neither, which the code causes indirectly.
+    """
 
     code: tuple[str, ...]
     tests: Mapping[int, tuple[str, ...]]
     others: tuple[str, ...]
 
 
-def refused(output: str, made: Crate, toolchain: Toolchain) -> CompilerErrors:
-    """From the compiler's standard error. Raises `SandboxError` where no linker could be run."""
+def refused(output: str, crate: Crate, toolchain: Toolchain) -> CompilerErrors:
+    """Read the errors from the compiler's standard error. Raises `SandboxError` if the linker could not be run."""
     code, others = list[str](), list[str]()
     tests = dict[int, list[str]]()
     for error in _errors(output):
@@ -208,7 +219,7 @@ def refused(output: str, made: Crate, toolchain: Toolchain) -> CompilerErrors:
         places = list(_places(error))
         if any(file == FILE for file, _ in places):
             code.append(_rendered(error, toolchain))
-        elif (test := next((n for _, line in places if (n := made.test_at(line)) is not None), None)) is not None:
+        elif (test := next((n for _, line in places if (n := crate.test_at(line)) is not None), None)) is not None:
             tests.setdefault(test, []).append(_one_line(error, toolchain))
         else:
             others.append(_one_line(error, toolchain))
@@ -229,16 +240,16 @@ def _errors(output: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _places(error: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """File and line of the spans that the error is about, out of macros too; all spans where none is the main one."""
+    """The file and line of the main spans of an error, or of all if there is no main one. Macros are followed."""
     spans: list[dict[str, Any]] = error.get("spans") or []
     for span in [span for span in spans if span.get("is_primary")] or spans:
-        at: dict[str, Any] | None = span
-        while at is not None:
-            if at["file_name"] in (FILE, ROOT):
-                yield at["file_name"], at["line_start"]
+        place: dict[str, Any] | None = span
+        while place is not None:
+            if place["file_name"] in (FILE, ROOT):
+                yield place["file_name"], place["line_start"]
                 break
-            around: dict[str, Any] = at.get("expansion") or {}
-            at = around.get("span")
+            expansion: dict[str, Any] = place.get("expansion") or {}
+            place = expansion.get("span")
 
 
 def _rendered(error: Mapping[str, Any], toolchain: Toolchain) -> str:
@@ -246,7 +257,7 @@ def _rendered(error: Mapping[str, Any], toolchain: Toolchain) -> str:
 
 
 def _one_line(error: Mapping[str, Any], toolchain: Toolchain) -> str:
-    """In a line, without the surroundings: these are ours."""
+    """An error on one line, without the code around it, which is ours."""
     code: dict[str, Any] = error.get("code") or {}
     number = f"[{code['code']}]" if code.get("code") else ""
     spans: list[dict[str, Any]] = error.get("spans") or []
@@ -256,7 +267,7 @@ def _one_line(error: Mapping[str, Any], toolchain: Toolchain) -> str:
 
 
 def _clean(text: str, toolchain: Toolchain) -> str:
-    """Without names that are drawn for a run and folders of this machine, so that the same code gets the same text."""
+    """The text without random names and folders of this machine, so that the same code gets the same text."""
     for folder in sorted((toolchain.sysroot, toolchain.folder), key=len, reverse=True):
         text = text.replace(f"{folder}/", "")
     return _LAID.sub("", _OURS.sub(lambda ours: f"{ours[1]}{ours[2] if ours[3] else ''}", text))

@@ -1,6 +1,6 @@
-"""Reads Rust tests into parts that can each be run alone: a test program's asserts, or asserts that came singly.
+"""Splits Rust tests into parts that can be run separately: the asserts of a test program, or single asserts.
 
-It knows no more of the language than strings, comments and brackets (`text.rust_tests`); nothing is compiled here.
+It only knows the strings, comments and brackets of the language (`text.rust`), and compiles nothing.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from mulligan.core.errors import InvalidInput
 from mulligan.text.rust import balanced, items, masked, statements
 
-MOST = 1000
-"""Tests of one program."""
+MAX_TESTS = 1000
+"""Tests that a program has at most."""
 _ASSERT = re.compile(r"\b(?:debug_)?assert(?:_eq|_ne)?!")
 _MAIN = re.compile(r"\s*(?:pub\s+)?fn\s+main\s*\(\s*\)\s*\{")
 _FUNCTION = re.compile(r"\bfn\s+main\s*\(")
@@ -25,7 +25,13 @@ _OTHERS = re.compile(
 
 @dataclass(frozen=True)
 class Test:
-    """text: what it is called in feedback. code: the statements that it is run as. broken: why it cannot be run; ""."""
+    """A test.
+
+    Attributes:
+        text: its text in feedback.
+        code: the statements that are run.
+        broken: why it cannot be run; "" if it can.
+    """
 
     text: str
     code: str
@@ -34,8 +40,12 @@ class Test:
 
 @dataclass(frozen=True)
 class Program:
-    """items: what the tests need beside themselves, such as helper functions. open: the text began with the brace that
-    ends the function, as that of data sets does whose prompts leave it open."""
+    """The tests of a program.
+
+    Attributes:
+        items: what the tests need, such as helper functions.
+        open: the text begins with the brace that ends the function. Some data sets leave the function open.
+    """
 
     tests: tuple[Test, ...]
     items: str = ""
@@ -43,8 +53,11 @@ class Program:
 
 
 def read(tests: str | Sequence[str]) -> Program:
-    """A program with `fn main`, statements alone, or a list of tests. Raises `InvalidInput` for what cannot be used;
-    of a list, what cannot is broken, and the others count."""
+    """Read a program with `fn main`, statements only, or a list of tests.
+
+    Raises:
+        InvalidInput: the tests cannot be used. A single test of a list that cannot be used is only marked as broken.
+    """
     if isinstance(tests, str):
         program = _program(tests.replace("\r\n", "\n"))
     else:
@@ -52,25 +65,25 @@ def read(tests: str | Sequence[str]) -> Program:
         program = Program(tuple(Test(text, text, _wrong(text)) for text in texts))
     if not program.tests or not all(test.code.strip() for test in program.tests):
         raise InvalidInput("rust_tests needs at least one test, such as `assert_eq!(f(1), 2);`, and none may be empty.")
-    if len(program.tests) > MOST:
-        raise InvalidInput(f"rust_tests takes {MOST} tests at most, not {len(program.tests)}.")
+    if len(program.tests) > MAX_TESTS:
+        raise InvalidInput(f"rust_tests takes {MAX_TESTS} tests at most, not {len(program.tests)}.")
     return program
 
 
 def ours(code: str, crate: str) -> str:
-    """The code with its asserts made those of `crate`, and the standard library's macros taken from there, so that
-    nothing the judged code defines can take their place."""
-    mask, pieces, at = masked(code), list[str](), 0
-    found = [(m.start(), m.end(), f"::{crate}::{m[2]}") for m in _MACRO.finditer(mask)]
-    found += [(m.start(), m.start(), "::std::") for m in _OTHERS.finditer(mask)]
-    for start, end, new in sorted(found):
-        pieces += [code[at:start], new]
-        at = end
-    return "".join([*pieces, code[at:]])
+    """The code with the asserts of `crate`, and with full paths for macros of the standard library, so that the judged
+    code cannot replace them."""
+    mask, pieces, copied = masked(code), list[str](), 0
+    changes = [(m.start(), m.end(), f"::{crate}::{m[2]}") for m in _MACRO.finditer(mask)]
+    changes += [(m.start(), m.start(), "::std::") for m in _OTHERS.finditer(mask)]
+    for start, end, new in sorted(changes):
+        pieces += [code[copied:start], new]
+        copied = end
+    return "".join([*pieces, code[copied:]])
 
 
 def _wrong(text: str) -> str:
-    """Why these tests cannot be used; "" where they can."""
+    """Why these tests cannot be used; "" if they can."""
     if not balanced(text):
         return "its brackets do not match"
     return "tests that define macros are not supported" if "$" in masked(text) else ""
@@ -94,15 +107,18 @@ def _program(text: str) -> Program:
     if begin is None:
         raise InvalidInput("A Rust test program needs a plain `fn main() { … }` that returns nothing.")
     others = [part for part in parts if part is not main]
-    before = main.text[: begin.start()]
+    before_main = main.text[: begin.start()]
     helpers = frozenset(part.name for part in others if part.name and _ASSERT.search(masked(part.text)))
     body = main.text[begin.end() : mask.rindex("}")]
-    rest = "\n".join([before, *(part.text for part in others)])
-    return Program(_split(statements(body), helpers), rest, open_)
+    outside = "\n".join([before_main, *(part.text for part in others)])
+    return Program(_split(statements(body), helpers), outside, open_)
 
 
 def _split(body: Sequence[str], helpers: frozenset[str]) -> tuple[Test, ...]:
-    """Each statement that asserts is a test, after all before it that do not; what comes after the last is one, too."""
+    """Make a test of each statement that asserts, with all statements before it that do not.
+
+    Statements after the last assert are one more test.
+    """
     tests, before, late = list[Test](), list[str](), list[str]()
     calls = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(helpers)))})\s*\(") if helpers else None
     for statement in body:
