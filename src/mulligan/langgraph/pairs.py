@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol, cast, runtime_checkable
 
 from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
-from mulligan.graphs.question_checks import Asked
+from mulligan.graphs.question_checks import GraphQuestion
 from mulligan.langgraph.querying import Querying
 from mulligan.plugins import Bank, Episode, Learned, Lesson, MeasuringBank, Recall, Task, Trial, with_defaults
 from mulligan.running import digest, pairs_text
@@ -79,7 +79,7 @@ def _label(kind: NodeKind | EdgeKind) -> str:
     return kind.label
 
 
-def shape_of(about: Asked) -> str:
+def shape_of(about: GraphQuestion) -> str:
     """Return the question with their kinds in place of the values that it names, such as "Which genes does <Gene.name>
     regulate?"."""
     kinds: dict[str, set[str]] = {}
