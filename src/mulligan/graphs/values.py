@@ -36,7 +36,7 @@ MAX_VALUES = 20
 """The most values of one property that one look-up takes."""
 PREFIX_LENGTH = 2
 """The number of first characters that a value and a text must share to be compared."""
-MAX_COMPARED = 2000
+MAX_CANDIDATES = 2000
 """The most values of one property that are compared with a text."""
 MAX_EDGE_VALUES = 30
 """The most distinct values of a relationship's property that are compared with words of a question in any form."""
@@ -414,7 +414,7 @@ class _Search:
 
     async def said(self, place: tuple[str, str], words: Sequence[str]) -> list[Link]:
         """Return the links of words that are a form of one of the few values of a relationship property."""
-        match = f"MATCH ()-[n:{{label}}]->() WITH n LIMIT {MAX_COMPARED}"
+        match = f"MATCH ()-[n:{{label}}]->() WITH n LIMIT {MAX_CANDIDATES}"
         values = await self._values(place, match, most=MAX_EDGE_VALUES + 1)
         found = [Link(word, *place, value) for value in values for word in words if _is_form(word, value)]
         return found if len(values) <= MAX_EDGE_VALUES else []
@@ -428,7 +428,7 @@ class _Search:
 
     async def nearest(self, place: tuple[str, str], text: str) -> tuple[str, ...]:
         match = "MATCH (n:{label}) WHERE toLower(n.{name}) STARTS WITH $text"
-        values = await self._values(place, match, most=MAX_COMPARED, text=text.lower()[:PREFIX_LENGTH])
+        values = await self._values(place, match, most=MAX_CANDIDATES, text=text.lower()[:PREFIX_LENGTH])
         ranked = sorted(((_likeness(text, value), value) for value in values), key=lambda pair: (-pair[0], pair[1]))
         return tuple(value for like, value in ranked[:MAX_NEAREST] if like >= MIN_LIKENESS)
 

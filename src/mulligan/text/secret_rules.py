@@ -49,7 +49,7 @@ def _secrets_of(text: str) -> Sequence[Span]:
         return []
     low = _lower(text)
     spans = [span for words, find in _RULES if any(word in low for word in words) for span in find(text)]
-    return joined(_extended(text, span) for span in spans if not MASKS.search(text, *span))
+    return merge_spans(_extended(text, span) for span in spans if not MASKS.search(text, *span))
 
 
 def _lower(text: str) -> str:
@@ -77,7 +77,7 @@ def _extended(text: str, span: Span) -> Span:
     return start, end
 
 
-def joined(spans: Iterable[Span]) -> list[Span]:
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """Return the spans in order, with overlapping ones as one."""
     found: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from mulligan.core.records import Json
-from mulligan.text.secret_rules import MASKS, Span, ends_with_break, find_secrets, is_word, joined, says_secret
+from mulligan.text.secret_rules import MASKS, Span, ends_with_break, find_secrets, is_word, merge_spans, says_secret
 
 MASK = "[secret masked]"
 """Stands for the first secret of a text; a second one is `[secret masked 2]`, and so on."""
@@ -143,7 +143,7 @@ class Masks:
             for value in known[:_MAX_REPEATED]:
                 spans += _occurrences(text, value)
             parts, done = list[str](), 0
-            for start, end in joined(spans):
+            for start, end in merge_spans(spans):
                 parts += [text[done:start], self._mask_of(text[start:end])]
                 done = end
             masked = "".join([*parts, text[done:]])
