@@ -67,7 +67,7 @@ max_iter: 4
 """
 
 _STEP = """ A reflexion agent has two step files next to its [`AGENT.md`](agent.md): `act.md`, which does the task, and
-`reflect.md`, which judges the result. The text is the system prompt. The front matter above it may be left out:
+`reflect.md`, which judges the result. The text is the system prompt. The front matter above it is optional:
 `act.md` is then a react step, and `reflect.md` a oneshot step.
 
 **How a step ends.** A `react` step thinks and calls tools until it calls `finish(key, value)`; the value is its
@@ -78,7 +78,7 @@ and the value is the actor's feedback. A oneshot reflector stops it with an answ
 upper or lower case; after any other answer the loop continues, and the whole answer is the feedback. The loop ends
 after `max_iter` cycles at the latest.
 
-**What a step is shown.** The actor gets the task and, from the second try on, its previous attempt and the feedback.
+**What a step sees.** The actor gets the task and, from the second try on, its previous attempt and the feedback.
 The reflector gets the task and the result.
 """
 
@@ -115,8 +115,8 @@ Read STYLE.md with read_file first. Run `ruff check` with run_command before you
 """
 
 _PROJECT = """
-`mulligan.toml` marks the folder of a project: Mulligan looks for it in the working folder and upward. Every key may be
-left out, and so may the file. `mulligan init` writes a file that works at once, and `mulligan lint` lists the mistakes
+`mulligan.toml` marks the folder of a project: Mulligan looks for it in the working folder and upward. All keys are
+optional, and so is the file. `mulligan init` writes a file that works at once, and `mulligan lint` lists the mistakes
 in a file, line by line.
 
 **Roles of models.** Agents name a role (`thinker`, `worker`, or one of your own), and this file assigns a model to it.

@@ -54,7 +54,7 @@ async def refused(model: ScriptedModel) -> str:
         ("evaluate:\n  tests: gone.py\n", 7, "gone.py does not exist"),
         ("evaluate: exact_match\n", 6, "exact_match takes an answer"),
         ("evaluate: 'regex:('\n", 6, "the pattern `(` cannot be used"),
-        ("evaluate: 'contains:'\n", 6, "'contains' needs a string to look for"),
+        ("evaluate: 'contains:'\n", 6, "'contains' needs a non-empty string to look for"),
         ("evaluate:\n  check: 'true {attempt}'\n  secnds: 5\n", 8, "Did you mean 'seconds'?"),
         ("evaluate:\n  check: 'true {attempt}'\n  seconds: fast\n", 8, "must be a number, not 'fast'"),
         ("evaluate:\n  check: 'true {attempt}'\n  seconds: -1\n", 7, "seconds must be above 0"),

@@ -156,8 +156,8 @@ async def test_an_answer_that_the_rule_leaves_nothing_of_is_unscored(tmp_path: P
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ({}, "a JSON list of questions"),
-        ([], "a JSON list of questions"),
+        ({}, "a JSON list of at least one question"),
+        ([], "a JSON list of at least one question"),
         ([ROW, 1], "question 2: this must be an object"),
         ([{**ROW, "answer": " "}], 'question 1 needs "answer"'),
         ([{**ROW, "id": None}], 'question 1 needs "id"'),

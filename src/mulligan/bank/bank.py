@@ -289,7 +289,7 @@ class Bank:
         lessons = await self._lessons.get(self._ports.writes, queued.payload["lessons"])
         question = self._ports.merging.ask(lessons)
         if question is None:
-            raise InvalidInput(f"Job {work} needs no answer: commit it with null.")
+            raise InvalidInput(f"Job {work} does not need an answer: commit it with null.")
         return question
 
     # --- by hand ------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Benchmarks, graphs, servers": {
         "bench": (
             "bench.commands",
-            "Run benchmarks, whose cases have hidden targets and are scored when their episode ends.",
+            "Run benchmarks, and score their cases by hidden targets.",
         ),
         "strategies": ("cli.strategies", "Show or reset what adaptive strategies have learned."),
         "graph": ("graphs.command", "Query graph databases, load them from files, or write a sample."),

@@ -147,7 +147,7 @@ def _wish(check: str, given: dict[str, Any]) -> Any:
     from mulligan.goals.setting import Wish
 
     if (given["maximise"] is None) != (given["at_least"] is None):
-        raise InvalidInput("--maximise and --at-least go together.")
+        raise InvalidInput("Use --maximise and --at-least together.")
     if check and given["maximise"] is not None:
         raise InvalidInput(f"Give only one judge: {check!r} or --maximise.")
     rubric, model = _judge(given)

@@ -201,7 +201,7 @@ def _traces(files: Sequence[str], given: Mapping[str, Any]) -> int:
     """Learns from the runs in traces; the exit status."""
     agent, dry_run = writing(), given["dry_run"]
     if given["by_agent"] and agent:
-        raise InvalidInput("Name --bank or --by-agent, not both.")
+        raise InvalidInput("Use either --bank or --by-agent, not both.")
     number = 0
 
     def told(run: TraceRun) -> None:

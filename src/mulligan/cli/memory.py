@@ -249,7 +249,7 @@ def list_lessons(
     if notebook and (wrong := given_options(ctx, besides=of_notebook)):
         raise click.UsageError(f"Leave out {', '.join(wrong)}: --notebook shows all facts of the project.")
     if not notebook and (project or as_of):
-        raise click.UsageError("--project and --as-of go with --notebook.")
+        raise click.UsageError("--project and --as-of need --notebook.")
     if notebook:
         id = project and project_here(load(), project).id
         with_bank(reading(), lambda bank: _notebook(bank, as_of, as_json), project=id)
@@ -409,8 +409,8 @@ model_option = click.option(
 async def add(bank: Bank, source: Sequence[str], failure: bool, **given: Any) -> None:
     if source not in ((), ("-",)):
         raise InvalidInput(
-            "Give a lesson by its options, mulligan memory add --title TEXT --content TEXT, or as JSON on "
-            "standard input with -."
+            "Describe the lesson with options (mulligan memory add --title TEXT --content TEXT), or pass it as JSON "
+            "on standard input with -."
         )
     fields: dict[str, Any] = {**_written(given), **({"outcome": "failure"} if failure else {})}
     if not source and not ("title" in fields and "content" in fields):
@@ -550,7 +550,7 @@ async def merge(
         groups = await (bank.related() if similarity is None else bank.related(similarity=similarity))
         for group in groups:
             emit(memory_words.lesson_rows(group, banks=False))
-            say(f"To make one rule of them: {memory_command(bank.agent_id, 'merge', *(one.id for one in group))}")
+            say(f"To merge them into one rule: {memory_command(bank.agent_id, 'merge', *(one.id for one in group))}")
         if not groups:
             say("No group of three lessons is similar enough. To find more groups: --similarity 0.5")
         return
@@ -630,7 +630,7 @@ def import_(file: str) -> None:
 @agent_options
 @click.pass_context
 def verify(ctx: click.Context, mend: bool, vectors: bool) -> None:
-    """Check the store of lessons. The exit status is 1 if it is damaged."""
+    """Check the store of lessons. The exit status is 1 if the store is damaged."""
     if vectors:
         _reembed()
         return

@@ -45,8 +45,9 @@ async def sync(bank: Bank, folder: Path, ours: Sequence[str], theirs: Sequence[s
         say("Received lessons are quarantined: mulligan memory list --quarantined, then release ID")
     if done["conflict"]:
         say(
-            f"{count(done['conflict'], 'lesson')} changed in the bank and in {clean(str(folder))}. Compare: mulligan "
-            "memory show ID. Then make them equal, or sync with --ours ID (the bank) or --theirs ID (the file)."
+            f"{count(done['conflict'], 'lesson')} changed in the bank and in {clean(str(folder))}. To compare them: "
+            "mulligan memory show ID. Then make both versions equal, or sync with --ours ID (the bank) or --theirs "
+            "ID (the file)."
         )
     said = ", ".join(f"{n} {outcome}" for outcome, n in done.items())
     say(said or "Nothing has changed.")

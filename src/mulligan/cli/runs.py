@@ -79,7 +79,7 @@ def list_runs(limit: int, as_json: bool) -> None:
     elif found:
         emit(table.rows(found, running))
         if table.cut(found):
-            say("Long tasks and model names are shortened. In full: mulligan runs show RUN --full")
+            say("Long tasks and model names are shortened. To show them in full: mulligan runs show RUN --full")
     else:
         say("No runs recorded here yet. For benchmark runs: mulligan bench runs")
 
@@ -118,7 +118,7 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
     short = page_text(blocks, TOKENS)
     emit(page_text(block for episode, context, _ in found for block in story(episode, context)) if full else short)
     if not full and short != page_text(blocks):
-        say(f"Long texts are shortened. In full: mulligan runs show {run} --full")
+        say(f"Long texts are shortened. To show them in full: mulligan runs show {run} --full")
 
 
 @runs.command()
@@ -175,7 +175,7 @@ def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
 
     ways = [way for way in ("text", "edit", "veto", "take") if given[way] not in (None, False)]
     if len(ways) != 1:
-        raise click.UsageError("Give one of --text TEXT, --edit, --veto and --take.")
+        raise click.UsageError("Use one of --text TEXT, --edit, --veto and --take.")
     text, decision = given["text"] or "", _DECISIONS[ways[0]]
     if ways == ["edit"]:
         reflection = with_store(lambda store: recorded_trial(store, run, trial)).reflection
@@ -186,7 +186,7 @@ def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
             return
         decision = "edited" if reflection else "written"
     elif ways == ["text"] and not text.strip():
-        raise click.UsageError("The lesson is empty: to show none, use --veto.")
+        raise click.UsageError("The lesson is empty. To show no lesson, use --veto.")
     of = with_store(lambda store: revise(store, run, trial, decision, text.strip(), person() if by is None else by))
     say(f"The lesson of try {of.number} was {decision}.")
 

@@ -141,7 +141,7 @@ def serve(**given: Any) -> None:
     service = Service(ServerOptions(depth=given["memory_depth"], quota=Quota.parse(given["quota"]), **same))
     over_http = given["transport"] != "stdio"
     if given["metrics"] and not over_http:
-        raise InvalidInput("--metrics is answered over HTTP: add --transport http, or leave it out.")
+        raise InvalidInput("--metrics needs HTTP: add --transport http, or leave --metrics out.")
     tokens = read_tokens(given["agent_id"]) if over_http else ()
     for_metrics = read_metrics_token(tokens) if over_http else None
     identity = _identity(given["issuer"], given["jwks"], given["resource"], given["scopes"], over_http)
@@ -190,7 +190,10 @@ def _serving(service: Service, tokens: Sequence[Token], given: Mapping[str, Any]
         say(line)
     if given["transport"] == "stdio":
         if sys.stdin is not None and sys.stdin.isatty():
-            say("Serving MCP over this terminal; Ctrl-C ends it. Clients start it themselves: --print-config says how")
+            say(
+                "Serving MCP over this terminal; press Ctrl-C to stop. Clients start the server themselves: "
+                "--print-config shows how"
+            )
         from mulligan.mcp_server.stdio import serve_stdio
 
         return serve_stdio(service, given["which"])

@@ -54,7 +54,7 @@ def check_judge(judge: Callable[..., Any], parameters: Sequence[str], of: str) -
     if unknown:
         raise InvalidInput(
             f"The judge {judge_name(judge)} asks for {', '.join(unknown)}, which {of} does not have. Its last "
-            f"argument is the answer; those before it have names of: {', '.join(dict.fromkeys(available))}."
+            f"argument is the answer; the others must have names from: {', '.join(dict.fromkeys(available))}."
         )
 
 

@@ -33,7 +33,7 @@ class Contains:
         texts = (text,) if isinstance(text, str) else tuple(text)
         if not texts or not all(isinstance(part, str) and part for part in texts):
             raise InvalidInput(
-                f"'contains' needs a string to look for, or a list of strings, none of them empty, not {text!r}."
+                f"'contains' needs a non-empty string to look for, or a list of such strings, not {text!r}."
             )
         if match not in ("all", "any"):
             raise InvalidInput(f"contains: 'match' must be all or any, not {match!r}.")

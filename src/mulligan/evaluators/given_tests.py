@@ -177,7 +177,7 @@ class GivenTests:
     ) -> None:
         check(language, layout, seconds)
         if isinstance(tests, str) or not tests:
-            raise InvalidInput("given_tests takes a list of tests, but none are given.")
+            raise InvalidInput("given_tests needs a list of tests, but there are none.")
         for number, test in enumerate(tests, 1):
             if not test.strip() or (language == "py" and parsed(test) is None):
                 raise InvalidInput(f"given_tests, test {number} cannot be read: {test[:80]!r}.")

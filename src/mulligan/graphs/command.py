@@ -51,7 +51,7 @@ def sample(folder: str, seed: int | None) -> None:
     """Write a small biomedical graph to FOLDER as CSV files. The data is invented; only the gene symbols are real."""
     written = write_sample(Path(folder), SEED if seed is None else seed)
     say(f"Wrote {sum(written.values()):,} rows in {len(written)} files, and schema_info.json, to {folder}")
-    say(f"To make a graph of it: mulligan graph load {folder} --into FILE")
+    say(f"To build a graph from these files: mulligan graph load {folder} --into FILE")
 
 
 @graph.command()
@@ -177,7 +177,7 @@ def table(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
-    """These widths of columns, the widest made narrower until all fit into a line; none below `NARROWEST`."""
+    """Return the widths of columns, with the widest reduced until all fit into a line; none below `NARROWEST`."""
     found, spare = list(widths), most - 2 * (len(widths) - 1)
     while sum(found) > spare and max(found) > NARROWEST:
         widest = max(range(len(found)), key=found.__getitem__)

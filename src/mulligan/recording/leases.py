@@ -102,7 +102,7 @@ async def _acquired(
             if not may_be_dead and time.monotonic() >= until:
                 raise
             if may_be_dead and first_heartbeat is None:
-                log.warning("%s Waiting to see whether it still lives (%g s at most).", error, seconds)
+                log.warning("%s Waiting up to %g s to see whether it is still alive.", error, seconds)
             first_heartbeat = first_heartbeat or error.heartbeat
             seconds_to_wait = SHORT_PAUSE if time.monotonic() < until else LONG_PAUSE
         except asyncio.CancelledError:  # the store may have granted it already

@@ -153,7 +153,8 @@ def _stripped(data: bytes) -> tuple[Format, bytes]:
     except (IndexError, _CutOff):
         raise InvalidInput("An image is damaged or incomplete: give the whole file.") from None
     raise InvalidInput(
-        f"An image is in none of the formats {', '.join(FORMATS.values())} (it begins with {data[:8]!r}). Convert it."
+        f"An image is not in any of the formats {', '.join(FORMATS.values())} (it begins with {data[:8]!r}). Convert "
+        "it."
     )
 
 

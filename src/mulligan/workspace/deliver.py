@@ -148,4 +148,4 @@ def _write(path: Path, patch: bytes) -> Path:
         except FileExistsError:
             continue
         return to
-    raise InvalidInput(f"{path} and its numbered names are all taken.")
+    raise InvalidInput(f"{path} already exists, and so do all its numbered names.")

@@ -46,4 +46,4 @@ class LazyGroup(Group):
 
 @click.group(cls=LazyGroup)
 def bench() -> None:
-    """Run benchmarks, whose cases have hidden targets and are scored when their episode ends."""
+    """Run benchmarks, and score their cases by hidden targets."""

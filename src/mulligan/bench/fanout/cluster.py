@@ -186,7 +186,7 @@ def _address(on: str) -> str:
     kind, _, rest = on.partition(":")
     if kind != HERE or not rest.strip("/"):
         raise InvalidInput(
-            f"{on!r} is not a place to run cases. Write ray (a Ray on this machine, started for the run), "
+            f"{on!r} is not a place to run cases. Write ray (starts Ray on this machine for the run), "
             "ray://HOST:10001 (a cluster, through Ray's client), or ray:HOST:6379 on a machine of the cluster."
         )
     return on if rest.startswith("//") else rest

@@ -74,7 +74,7 @@ class TextBank:
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
         text: object = await (await self._memory_in_use()).recall(task)
         if not isinstance(text, str):
-            raise InvalidInput(f"'recall' of a memory must return a string, not {type(text).__name__}.")
+            raise InvalidInput(f"A memory's 'recall' must return a string, not {type(text).__name__}.")
         return Recall("", formatted_prompt=text)
 
     async def learn(self, episodes: Sequence[Episode]) -> Learned:

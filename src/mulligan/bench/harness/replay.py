@@ -81,7 +81,7 @@ def read_log(file: str | os.PathLike[str]) -> tuple[Sequence[Published], str]:
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"The log {log} must be a JSON list of episodes, but it is not JSON: {error}.") from error
     if not isinstance(entries, list) or not entries:
-        raise InvalidInput(f"The log {log} must be a JSON list of episodes, with at least one.")
+        raise InvalidInput(f"The log {log} must be a JSON list of at least one episode.")
     seen = set[str]()
     found = list[Published]()
     for number, entry in enumerate(cast(list[Any], entries), 1):

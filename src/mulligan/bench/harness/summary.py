@@ -25,7 +25,7 @@ def check_summary(benchmark: str) -> None:
     name = reader_of(benchmark) or parse_spec("benchmarks", plain_name(benchmark)).name
     if not hasattr(find("benchmarks", name), "summary"):
         raise InvalidInput(
-            f"{benchmark} has no metrics of its own for --output-dir: mulligan bench report RUN gives its figures."
+            f"{benchmark} does not have its own metrics for --output-dir. To see its figures: mulligan bench report RUN"
         )
 
 

@@ -202,7 +202,7 @@ def _rows(file: Path) -> Sequence[Json]:
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}.") from error
     if not isinstance(rows, list) or not rows:
-        raise InvalidInput(f"{file} must be a JSON list of questions, with at least one.")
+        raise InvalidInput(f"{file} must be a JSON list of at least one question.")
     return cast(list[Json], rows)
 
 

@@ -88,7 +88,7 @@ def _read(file: Path, changed: int, scores: Path | None) -> Mapping[str, WebTask
     except ValueError as error:
         raise InvalidInput(f"{file} cannot be read: {error}.") from error
     if not isinstance(rows, list) or not rows:
-        raise InvalidInput(f"{file} must be a JSON list of tasks, with at least one.")
+        raise InvalidInput(f"{file} must be a JSON list of at least one task.")
     ranks: Mapping[str, Mapping[str, int]] = {} if scores is None else read_ranks(scores)
     tasks = dict[str, WebTask]()
     for number, row in enumerate(cast(list[Any], rows), 1):
@@ -104,7 +104,7 @@ def _task(row: Any, ranks: Mapping[str, Mapping[str, int]], where: str) -> WebTa
     actions, done = row.get("actions"), row.get("action_reprs")
     where = f"{where} ({id})"
     if not isinstance(actions, list) or not actions:
-        raise InvalidInput(f'{where} needs "actions", a list with at least one.')
+        raise InvalidInput(f'{where} needs "actions", a list of at least one action.')
     if not isinstance(done, list) or len(cast(list[Any], done)) != len(cast(list[Any], actions)):
         raise InvalidInput(f'{where} needs "action_reprs", a list with one string for each of its actions.')
     steps = [

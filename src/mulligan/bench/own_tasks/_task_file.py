@@ -78,7 +78,7 @@ class Table:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             value = str(value)
         if not isinstance(value, str) or not value.strip():
-            raise self.wrong(key, f"{key} must be a string that is not empty, not {value!r}.")
+            raise self.wrong(key, f"{key} must be a non-empty string, not {value!r}.")
         return value
 
     def texts(self, key: str) -> str | list[str]:

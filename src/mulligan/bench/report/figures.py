@@ -380,10 +380,10 @@ def compare(a: Recorded, b: Recorded) -> Comparison:
     firsts, seconds = _verdict_of_each(a), _verdict_of_each(b)
     shared = [case for case in firsts if case in seconds]
     if not shared:
-        raise InvalidInput(f"{who}: no case finished in both.")
+        raise InvalidInput(f"{who}: no case finished in both runs.")
     known = [(x, y) for case in shared if (x := firsts[case]) is not None and (y := seconds[case]) is not None]
     if not known:
-        raise InvalidInput(f"{who}: of {len(shared)} shared cases none has a verdict in both.")
+        raise InvalidInput(f"{who}: of {len(shared)} shared cases, none has a verdict in both runs.")
     cells = [known.count(pair) for pair in ((True, True), (True, False), (False, True), (False, False))]
     counts = paired(*cells)
     left_out, alone = len(shared) - len(known), (len(firsts) - len(shared), len(seconds) - len(shared))

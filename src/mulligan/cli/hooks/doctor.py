@@ -44,7 +44,10 @@ def command(agents: tuple[str, ...]) -> None:
         raise click.exceptions.Exit(1)
     for name, path, text in found:
         of = agent(name)
-        emit(f"{of.title}: {path}, tested with a made-up error and a made-up lesson, which are not in your bank")
+        emit(
+            f"{of.title}: {path}, tested with an invented error and an invented lesson, which are not stored in your "
+            "bank"
+        )
         given, rows = doctor.commands(of, path, text), list[tuple[str, str, str]]()
         with tempfile.TemporaryDirectory(prefix="mulligan-doctor-", ignore_cleanup_errors=True) as home:
             asyncio.run(_seeded(Path(home)))
@@ -56,7 +59,7 @@ def command(agents: tuple[str, ...]) -> None:
         if rows:
             emit(columns(rows, heading=False, inset=2))
         if name not in doctor.recorded():
-            emit("  There are no recorded payloads for it, so its hooks were not tested.")
+            emit("  There are no recorded payloads for this agent, so its hooks were not tested.")
         others = [str(other) for also, other, _ in found if also == name and other != path]
         twice = [
             f"The same hooks are also in {one}, so each of them runs twice, although a lesson is shown once. Keep "

@@ -21,4 +21,4 @@ def command(folder: str | None) -> None:
     with Journal() as journal:
         journal.pause(folder or EVERYWHERE)
     where, resume = (f"in {Path(folder).resolve()}", f" {shlex.quote(folder)}") if folder else ("everywhere", "")
-    emit(f"Hooks are paused {where}, until: mulligan hooks resume{resume}")
+    emit(f"Hooks are paused {where}. To end the pause: mulligan hooks resume{resume}")

@@ -58,7 +58,8 @@ def one_lesson(lessons: Sequence[Lesson], *, least: int, mixed: bool, name: str)
     both = len({lesson.outcome for lesson in lessons}) > 1
     if both and not mixed:
         raise InvalidInput(
-            "Some of these lessons come from success, some from failure. Merge them separately, or set mixed = true."
+            "Some of these lessons come from successes, and some from failures. Merge them separately, or set mixed "
+            "= true."
         )
     return both
 

@@ -176,7 +176,7 @@ def page_of(given: Mapping[str, Any], where: str) -> Page:
     """The page of a JSON object. where: names the object in errors. Raises `InvalidInput`."""
     title, text, sentences = (given.get(name) for name in ("title", "text", "sentences"))
     if not isinstance(title, str) or not title.strip():
-        raise InvalidInput(f'{where} needs a "title" that is not empty.')
+        raise InvalidInput(f'{where} needs a non-empty "title".')
     if isinstance(sentences, list) and all(isinstance(one, str) for one in cast(list[Any], sentences)):
         paragraphs = [tuple(cast(list[str], sentences))]
     elif isinstance(text, str):

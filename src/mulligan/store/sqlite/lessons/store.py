@@ -340,7 +340,10 @@ def _change(
     stored = rows.read(db, n)
     if stored.state == "superseded" or lesson.state == "superseded":
         into = f" into {stored.superseded_by}: unmerge that one first" if stored.superseded_by else ""
-        raise StoreError(f"Lesson {lesson.id} is {stored.state}{into}. Only a merge supersedes, and unmerge undoes it.")
+        raise StoreError(
+            f"Lesson {lesson.id} is {stored.state}{into}. Only a merge can supersede a lesson, and unmerging undoes "
+            "this."
+        )
     embedder = stored.embedder
     if entry:
         terms = (entry.fingerprint, entry.terms, n, agent)
