@@ -1,4 +1,4 @@
-"""What authors of plug-ins import: records, ports, roles, errors, and helpers that format prompts.
+"""For authors of plug-ins: records, protocols, roles, errors, and helpers that format prompts.
 
     from mulligan.plugins import Episode, Feedback, Model
 

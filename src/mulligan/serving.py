@@ -1,4 +1,4 @@
-"""What a server takes that faces a bank: the service, tokens, allowed hosts, and what a person may do to a lesson.
+"""For servers in front of a bank: the service, the HTTP server, tokens, allowed hosts, and proxies.
 
     from mulligan.serving import Server, Service
 

@@ -1,4 +1,4 @@
-"""For further commands: groups, shared options, tables, progress, and work that signals can stop.
+"""For additional commands: groups, shared options, tables, progress, and work that signals can stop.
 
     from mulligan.terminal import Group, columns, emit
 

@@ -17,7 +17,7 @@ from mulligan.core.protocols import Model
 from mulligan.core.questions import Message, Question
 from mulligan.core.records import Image, Json
 from mulligan.models import weights
-from mulligan.models.embedded import EmbeddedModel, cut_short
+from mulligan.models.embedded import EmbeddedModel, cut_reason
 from mulligan.models.embedded.llama import generate, repeated
 from mulligan.models.embedded.worker import EmbeddedWorker, physical_cores, threads_to_use
 
@@ -177,7 +177,7 @@ def test_json_that_only_repeats_itself_is_ended() -> None:
     assert repeated(reply.text) == "n.name = 'A' OR "
     assert (reply.prompt_tokens, reply.completion_tokens) == (30, len(LOOPING) - len(writer.left))
     assert reply.completion_tokens < 20
-    assert "only repeats \"n.name = 'A' OR \"" in cut_short(reply, 1024)
+    assert "only repeats \"n.name = 'A' OR \"" in cut_reason(reply, 1024)
 
 
 def test_text_that_repeats_itself_is_left_to_its_limit() -> None:

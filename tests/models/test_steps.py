@@ -14,7 +14,7 @@ from mulligan.core.protocols import ToolResult
 from mulligan.core.questions import Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Artifact, Check, Image, Json, Step
 from mulligan.models.scripted import ScriptedModel
-from mulligan.models.steps import CALLS, RESULT, Performed, Skill, StepFile, call_of, perform, shown
+from mulligan.models.steps import MAX_CALLS, MAX_RESULT_CHARACTERS, Performed, Skill, StepFile, call_of, perform, shown
 from mulligan.recording.journal import NoJournal
 
 ANY = {"type": "object"}
@@ -230,11 +230,11 @@ async def test_several_calls_in_one_answer_are_answered_in_order() -> None:
 
 async def test_of_a_flood_of_calls_only_so_many_are_made() -> None:
     box = Box()
-    flood = {"calls": [line("look", n=n) for n in range(CALLS + 30)]}
+    flood = {"calls": [line("look", n=n) for n in range(MAX_CALLS + 30)]}
     made, model = await performed(READ, flood, DONE, box=box)
-    assert len(box.calls) == CALLS
-    assert told(model) == f"[error: only {CALLS} calls of one answer are made]"
-    assert [m.role for m in model.questions[-1].messages].count("tool") == 1 + CALLS + 30
+    assert len(box.calls) == MAX_CALLS
+    assert told(model) == f"[error: only {MAX_CALLS} calls of one answer are made]"
+    assert [m.role for m in model.questions[-1].messages].count("tool") == 1 + MAX_CALLS + 30
     assert made.key == "done"
 
 
@@ -245,12 +245,12 @@ async def test_finish_among_other_calls_ends_there() -> None:
     assert box.calls == [("look", "look", {"n": 1})]
 
 
-@given(st.integers(RESULT - 3, RESULT + 3), st.sampled_from(["x", "ü", "漢", "😀"]))
+@given(st.integers(MAX_RESULT_CHARACTERS - 3, MAX_RESULT_CHARACTERS + 3), st.sampled_from(["x", "ü", "漢", "😀"]))
 async def test_a_long_answer_is_cut_by_characters(length: int, character: str) -> None:
     box = Box(lambda _: ToolResult(character * length))
     made, _ = await performed(READ, line("look"), DONE, box=box)
-    left = f"\n[cut: {length - RESULT} more characters]" if length > RESULT else ""
-    assert made.steps[1].observation == character * min(length, RESULT) + left
+    left = f"\n[cut: {length - MAX_RESULT_CHARACTERS} more characters]" if length > MAX_RESULT_CHARACTERS else ""
+    assert made.steps[1].observation == character * min(length, MAX_RESULT_CHARACTERS) + left
 
 
 async def test_the_step_limit_keeps_what_was_done_and_said() -> None:

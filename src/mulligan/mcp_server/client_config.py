@@ -1,6 +1,6 @@
-"""What to paste into an MCP client, in its own format, so that it starts or finds this server.
+"""The configuration with which an MCP client starts or finds this server, in the client's own format.
 
-Does not import the SDK.
+It does not import the SDK.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOKEN = "MULLIGAN_TOKEN"
 _PLACEHOLDER = f"{TOKEN}_GOES_HERE"
 PATHS = {"sse": "/sse", "http": "/mcp"}
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
-"""Addresses to bind to that no client can connect to, and the one to use on the same machine."""
+"""Addresses that a server can bind to but no client can connect to, with the address to use on the same machine."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class ServerCommand:
     """How a server is started.
 
     Attributes:
-        options: those of `mulligan serve` besides transport, host and port.
+        options: the options of `mulligan serve` except transport, host and port.
         command: the program, and its arguments before "serve".
         env: variables that the program needs.
-        token: whether callers need one, over sse and http.
+        token: whether callers need a token, over sse and http.
         keys: variables that may hold the model's key.
     """
 
@@ -52,8 +52,8 @@ class ServerCommand:
     @property
     def line(self) -> tuple[str, ...]:
         """The whole command line."""
-        where = ("--transport", self.transport, "--host", self.host, "--port", str(self.port))
-        return (*self.command, "serve", *(() if self.transport == "stdio" else where), *self.options)
+        address = ("--transport", self.transport, "--host", self.host, "--port", str(self.port))
+        return (*self.command, "serve", *(() if self.transport == "stdio" else address), *self.options)
 
     @property
     def url(self) -> str:
@@ -64,7 +64,12 @@ class ServerCommand:
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """What to paste into a client. config: the JSON. notes: where to paste it and what else to do, a line each."""
+    """The configuration to paste into a client.
+
+    Attributes:
+        config: the JSON.
+        notes: where to paste it, and what else to do, a line each.
+    """
 
     config: Json
     notes: tuple[str, ...]
@@ -76,11 +81,11 @@ class _Client:
 
     Attributes:
         where: where the user pastes it.
-        key: of the table of servers.
+        key: the key of the table of servers.
         token: how a header refers to the token; None: the user fills it in.
         fields: further fields of an entry, by transport.
         url: the key of the address.
-        inputs: what the client asks its user for, beside the table, where a token is needed.
+        inputs: what the client asks its user for if a token is needed; it stands next to the table.
     """
 
     where: str
@@ -103,10 +108,10 @@ CLIENTS = tuple(_CLIENTS)
 
 def client_config(client: str, server: ServerCommand) -> ClientConfig:
     """The configuration of one of `CLIENTS` for this server."""
-    one, remote = _CLIENTS[client], server.transport != "stdio"
-    entry = {**one.fields.get(server.transport, {}), **(_remote(one, server) if remote else _local(server))}
-    inputs = {"inputs": one.inputs} if one.inputs and remote and server.token else {}
-    notes = [f"Paste this into: {one.where}"]
+    format, remote = _CLIENTS[client], server.transport != "stdio"
+    entry = {**format.fields.get(server.transport, {}), **(_remote(format, server) if remote else _local(server))}
+    inputs = {"inputs": format.inputs} if format.inputs and remote and server.token else {}
+    notes = [f"Paste this into: {format.where}"]
     if not remote and server.keys:
         notes.append(
             f"The client must pass {' or '.join(server.keys)} to the server, for the model: put it into its env table"
@@ -119,13 +124,13 @@ def client_config(client: str, server: ServerCommand) -> ClientConfig:
                 "The address is for clients on this machine: elsewhere, use the machine's name instead of "
                 f"{_WILDCARDS[server.host]}"
             )
-        if server.token and one.token is None:
+        if server.token and format.token is None:
             notes.append(f"Replace {_PLACEHOLDER} with the token")
-        elif server.token and not one.inputs:
+        elif server.token and not format.inputs:
             notes.append(f"The client takes the token, without its AGENT_ID:, from {TOKEN} in its own environment")
     if client == "claude":
         notes += _claude(server)
-    return ClientConfig({**inputs, one.key: {NAME: entry}}, tuple(notes))
+    return ClientConfig({**inputs, format.key: {NAME: entry}}, tuple(notes))
 
 
 _SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
@@ -190,7 +195,7 @@ def _claude(server: ServerCommand) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The variables set here that a client would not pass on."""
+    """The variables of this process that a client would not pass on."""
     home = os.environ.get("MULLIGAN_HOME")
     return {"MULLIGAN_HOME": str(Path(home).absolute())} if home else {}
 
@@ -198,13 +203,12 @@ def environment() -> dict[str, str]:
 def program() -> tuple[str, ...]:
     """The command that starts this Mulligan, from any folder and with any PATH.
 
-    The temporary environments of uvx and `pipx run` may be deleted; in one of these, it is the command that makes a new
-    one.
+    In a temporary environment of uvx or `pipx run`, which may be deleted, it is the command that creates a new one.
     """
     prefix = Path(sys.prefix)
     if any(part.startswith(("archive-v", "environments-v", "builds-v")) for part in prefix.parts):
         options = ("--python", _interpreter(), "--from", _requirement())
-        return (*_uvx(), *options, "python", "-m", NAME)  # uvx's script for it would need a PATH
+        return (*_uvx(), *options, "python", "-m", NAME)  # the script that uvx installs would need a PATH
     if prefix.parent.name == ".cache" or prefix.parent.parts[-2:] == (".cache", "pipx"):
         return (_whole_path("pipx"), "run", "--spec", _requirement(), NAME)
     script = Path(sys.executable).with_name(NAME)
@@ -212,7 +216,7 @@ def program() -> tuple[str, ...]:
 
 
 def _names_interpreter(script: Path) -> bool:
-    """Whether the script names its interpreter, so that it need not look for it."""
+    """Whether the script names its interpreter, so that it does not need a PATH."""
     try:
         return sys.executable.encode() in script.read_bytes()[:1000]
     except OSError:
@@ -225,8 +229,8 @@ def _uvx() -> tuple[str, ...]:
 
 
 def _whole_path(name: str) -> str:
-    found = shutil.which(name)
-    return str(Path(found).absolute()) if found else name
+    path = shutil.which(name)
+    return str(Path(path).absolute()) if path else name
 
 
 def _interpreter() -> str:
@@ -252,9 +256,9 @@ def _extras(here: Distribution) -> list[str]:
     """The extras whose requirements are all installed."""
     needed: dict[str, list[str]] = {}
     for line in here.requires or ():
-        found = re.match(r"([\w.-]+).*\bextra == ['\"]([\w-]+)['\"]", line)
-        if found and found[1] != NAME:  # `all` is named by its parts
-            needed.setdefault(found[2], []).append(found[1])
+        match = re.match(r"([\w.-]+).*\bextra == ['\"]([\w-]+)['\"]", line)
+        if match and match[1] != NAME:  # not the extra `all`, which requires the other extras
+            needed.setdefault(match[2], []).append(match[1])
     return sorted(extra for extra, names in needed.items() if all(map(_installed, names)))
 
 

@@ -1,4 +1,4 @@
-"""The MCP server, whatever the transport: lists tools, resources and prompts, and runs the tools that are called."""
+"""The MCP server for any transport: lists tools, resources and prompts, and runs the tools that are called."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MAX_DEPTH = 64
 
 
 STABLE = 300_000
-"""Milliseconds for which a client may use again what stays the same as long as this process lives."""
+"""Milliseconds for which a client may cache what does not change while this process lives."""
 
 CACHE_HINTS: Mapping[CacheableMethod, CacheHint] = {
     "server/discover": CacheHint(STABLE, "public"),
@@ -54,7 +54,7 @@ CACHE_HINTS: Mapping[CacheableMethod, CacheHint] = {
     "resources/list": CacheHint(0, "private"),
     "resources/read": CacheHint(0, "private"),
 }
-"""Tools and prompts depend on whether the caller is bound to an agent; resources are an agent's, and change."""
+"""Tools and prompts depend on whether the caller is bound to an agent. Resources belong to an agent, and change."""
 
 TRACE = ("traceparent", "tracestate")
 """The keys of `_meta` that carry a trace context (W3C, SEP-414)."""
@@ -132,7 +132,7 @@ def make_server(
 
     @cache
     def reader() -> Resources:
-        """Imported when a client first reads: it imports a good part of the store and the bank."""
+        """Imported when a client first reads, because it imports much of the store and the bank."""
         from mulligan.mcp_server.resources import Resources
 
         return Resources(service, prompts)
@@ -161,7 +161,7 @@ def make_server(
         server.add_request_handler("tasks/cancel", TaskParams, tasks.cancel)
         server.add_request_handler(LISTEN, types.SubscriptionsListenRequestParams, tasks.listen)
     server.middleware[:] = [in_client_trace]  # in place of the SDK's tracing, whose spans would double ours
-    if "review_lessons" in tools:  # which is served over stdio alone: no other process has to read the state
+    if "review_lessons" in tools:  # served only over stdio, so no other process has to read the state
         from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
         server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=server.name))
@@ -169,12 +169,12 @@ def make_server(
 
 
 class TaskServer(Server[Connections]):
-    """The SDK's server, without its announcement that changes of lists can be listened to: only tasks can."""
+    """The SDK's server, which does not announce subscriptions to changes of lists: clients can only listen to tasks."""
 
     def get_capabilities(
-        self, *given: Any, protocol_version: str | None = None, **named: Any
+        self, *args: Any, protocol_version: str | None = None, **kwargs: Any
     ) -> types.ServerCapabilities:
-        return super().get_capabilities(*given, **named)
+        return super().get_capabilities(*args, **kwargs)
 
 
 def asks_people(context: ServerRequestContext[Any, Any]) -> bool:
@@ -187,14 +187,14 @@ def asks_people(context: ServerRequestContext[Any, Any]) -> bool:
 
 
 def _decisions(responses: types.InputResponses | None) -> Mapping[str, bool]:
-    """The answers of a person who accepted the form; who declined or left it decided nothing."""
-    found: dict[str, bool] = {}
-    for key, said in (responses or {}).items():
-        if isinstance(said, types.ElicitResult) and said.action == "accept":
-            answer = (said.content or {}).get(ANSWER)
+    """The answers of a person who accepted the form. A person who declined or left it has decided nothing."""
+    decisions: dict[str, bool] = {}
+    for key, response in (responses or {}).items():
+        if isinstance(response, types.ElicitResult) and response.action == "accept":
+            answer = (response.content or {}).get(ANSWER)
             if isinstance(answer, bool):
-                found[key] = answer
-    return found
+                decisions[key] = answer
+    return decisions
 
 
 ANSWER = "yes"
@@ -229,7 +229,7 @@ async def in_client_trace(ctx: ServerRequestContext[Any, Any], call_next: CallNe
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Reply:
-    """The tool's answer; errors are answers, too."""
+    """Runs the tool and returns its answer. Errors become answers as well."""
     with operation("call", tool.name, {"result": "cancelled"}) as done:
         try:
             arguments = coerce(arguments, tool.input_schema)
@@ -253,7 +253,7 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Rep
 
 
 async def _within_quota(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Reply:
-    """Calls the tool. Raises `QuotaExceeded` where the agent has used its quota up."""
+    """Calls the tool. Raises `QuotaExceeded` if the agent has used up its quota."""
     if (quotas := call.service.quotas) is None:
         return await tool.call(arguments, call)
     named = next((arguments[name] for name in AGENT_PARAMETERS if arguments.get(name)), None)
@@ -262,10 +262,10 @@ async def _within_quota(tool: Tool, arguments: Mapping[str, Json], call: Call) -
 
 
 def shallow(value: Json, depth: int = MAX_DEPTH) -> bool:
-    """Whether lists and objects are nested at most so deep. It goes level by level, so no depth exhausts the stack."""
+    """Whether lists and objects are nested at most this deep. It works level by level, to not exhaust the stack."""
     level: list[Json] = [value]
     for _ in range(depth + 1):
-        level = [child for one in level for child in _children(one)]
+        level = [child for parent in level for child in _children(parent)]
         if not level:
             return True
     return False
@@ -281,7 +281,7 @@ def _list_tools(tools: Iterable[Tool], service: Service, bound: bool) -> types.L
 
 
 def _describe(tool: Tool, output_schema: bool, bound: bool) -> types.Tool:
-    """`bound`: the caller is bound to one agent, so it is not offered parameters that name one."""
+    """The tool as clients see it. If the caller is bound to an agent, it has no parameters that name one."""
     fields: Mapping[str, Json] = tool.input_schema["properties"]
     properties = {name: field for name, field in fields.items() if not (bound and name in AGENT_PARAMETERS)}
     schemas: dict[str, Json] = {"inputSchema": {**tool.input_schema, "properties": properties}}
@@ -301,7 +301,7 @@ def _result(reply: Reply) -> types.CallToolResult:
 
 
 def _unknown_tool(name: str, which: str) -> Reply:
-    """In the format of each set's errors: one has "error", the other "status" and "message"."""
+    """The error for an unknown tool, in the formats of both sets: one has "error", the other "status" and "message"."""
     message = f"Unknown tool: {name}"
     tools = set(select_tools(which))
     reflexion = {"error": message} if tools & set(SETS["reflexion"]) else {}

@@ -1,6 +1,6 @@
-"""Serves one client over standard input and output, a message to a line.
+"""Serves one client over standard input and output, with a message in each line.
 
-Does without the SDK's stdio transport; design/013 says why.
+It does not use the SDK's stdio transport, for the reasons in design/013.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ MAX_REQUESTS = 256
 """Requests that the client may have in flight."""
 
 DRAIN_SECONDS = 5.0
-"""How long calls in flight may take once the client has left or a signal came."""
+"""How long calls in flight may take after the client has left or a signal has come."""
 
 FLUSH_SECONDS = 1.0
 """How long to wait for the client to read the last answers."""
 
-ENDS = messages.HEAD
-"""Bytes kept of each end of a line that is too long."""
+END_BYTES = messages.HEAD
+"""How much is kept of each end of a line that is too long."""
 
 ATOMIC_WRITE = getattr(select, "PIPE_BUF", 512)
 """Bytes that a pipe reported as writable takes without blocking."""
@@ -53,7 +53,7 @@ _REFUSAL = ServerMessageMetadata()
 
 
 async def serve_stdio(service: Service, which: str) -> None:
-    """Serves until the client closes our input or SIGTERM, SIGINT or SIGHUP comes; then lets calls in flight finish.
+    """Serves until the client closes the input or SIGTERM, SIGINT or SIGHUP comes; then lets calls in flight finish.
 
     Args:
         service: what the tools work on; closed at the end.
@@ -72,8 +72,8 @@ async def serve_stdio(service: Service, which: str) -> None:
 class Wire:
     """Carries messages between two file descriptors and the SDK's streams.
 
-    Answers an invalid line with an error and reads on. Stops reading while the client does not read its answers, so
-    that nothing piles up.
+    It answers an invalid line with an error and continues. It does not read while the client does not read its answers,
+    so that nothing piles up.
     """
 
     def __init__(self, incoming: int, outgoing: int) -> None:
@@ -105,8 +105,8 @@ class Wire:
         """Reads until the client leaves or `stop` is set, lets calls in flight finish, then closes the streams."""
         async with self._to_server, self._refusals:
             async with anyio.create_task_group() as tasks:
-                for over in (stop, self._gone):
-                    tasks.start_soon(_cancel_after, over, tasks)
+                for end in (stop, self._gone):
+                    tasks.start_soon(_cancel_after, end, tasks)
                 await self._read()
                 tasks.cancel_scope.cancel()
             if stop.is_set():
@@ -142,7 +142,7 @@ class Wire:
             raise
 
     def _admit(self, message: messages.Message) -> SessionMessage:
-        """Raises `Refused` for a request with an id in use, and where there is no room for it."""
+        """The message for the server. Raises `Refused` for a request whose id is in use, or if there are too many."""
         content = message.content
         if not isinstance(content, types.JSONRPCRequest):
             return SessionMessage(content)
@@ -188,7 +188,7 @@ class TooLong:
 
 
 class LineSplitter:
-    """Splits chunks of bytes into lines. Of a line longer than `limit` it keeps only the ends."""
+    """Splits chunks of bytes into lines. It keeps only the ends of a line longer than `limit`."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._kept = limit, bytearray()
@@ -214,18 +214,18 @@ class LineSplitter:
 
     def _keep(self, part: bytes) -> None:
         if self._head is None and len(self._kept) + len(part) > self._limit:
-            self._head = bytes((self._kept + part)[:ENDS])
+            self._head = bytes((self._kept + part)[:END_BYTES])
         self._kept += part
         if self._head is not None:
-            self._kept = self._kept[-ENDS:]
+            self._kept = self._kept[-END_BYTES:]
 
 
 @contextmanager
 def separated_stdio() -> Generator[tuple[int, int]]:
-    """Moves standard input and output to two new descriptors, and returns these.
+    """Moves standard input and output to two new descriptors, and yields these.
 
-    Meanwhile descriptor 0 is empty and 1 is standard error, so no stray print and no child process can read what the
-    client sends or write between answers.
+    In the meantime descriptor 0 is empty and 1 is standard error. So stray prints and child processes cannot read what
+    the client sends, or write between answers.
 
     Raises:
         InvalidInput: standard input or output is closed.
@@ -246,10 +246,10 @@ def separated_stdio() -> Generator[tuple[int, int]]:
     finally:
         with suppress(OSError, ValueError):
             if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
-                sys.stdout.flush()  # to standard error, while 1 still leads there
-        for kept, standard in ((incoming, 0), (outgoing, 1)):
-            os.dup2(kept, standard)
-            os.close(kept)
+                sys.stdout.flush()  # to standard error, while 1 still points there
+        for moved, standard in ((incoming, 0), (outgoing, 1)):
+            os.dup2(moved, standard)
+            os.close(moved)
 
 
 def _open_stderr() -> None:

@@ -1,4 +1,4 @@
-"""What a tool is: its definition, what it is called with, what it answers; and how its arguments are converted."""
+"""Tools of the server: their definitions, calls and replies, and the conversion of arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mulligan.mcp_server.messages import too_many_values
 from mulligan.text.arguments import matched
 
 SOLVE = "solve_"
-"""How the id of a task begins that solves; the episode's follows."""
+"""The prefix of the id of a task that solves; the id of the episode follows."""
 
 MAX_NAME = 200
 """Characters of an agent_id."""
@@ -33,11 +33,11 @@ class OtherAgent(InvalidInput):
 
 
 class NeedsPerson(Exception):
-    """A tool goes on once a person has decided. Nothing was changed yet.
+    """A tool needs the decision of a person to continue. It has not changed anything yet.
 
     Attributes:
-        questions: what the person is asked, by key: a sentence that yes or no answers.
-        state: what the tool has to know again when it is called with the decisions; the client cannot change it.
+        questions: yes-or-no questions for the person, by key.
+        state: what the tool needs when it is called again with the decisions; the client cannot change it.
     """
 
     def __init__(self, questions: Mapping[str, str], state: str) -> None:
@@ -47,7 +47,7 @@ class NeedsPerson(Exception):
 
 @dataclass
 class ConnectionState:
-    """What tools keep between the calls of one connection, for clients that name no episode.
+    """What tools keep between the calls of one connection, for clients that do not name an episode.
 
     It lives as long as the process over stdio, the stream over SSE, and the session of an older revision over HTTP.
 
@@ -72,9 +72,9 @@ class Call:
         bare: whether the call came without arguments; the tool then gets an empty mapping.
         offered: the names of the tools that this server has.
         on_task: receives the id of a task, once the work continues in the background and the caller need not wait.
-        decisions: what a person decided on the questions of `NeedsPerson`, by key; a question that was not answered is
-            left out. None: the client can ask nobody.
-        request_state: the state that went with these questions; "": nothing was asked.
+        decisions: a person's decisions on the questions of `NeedsPerson`, by key, without unanswered ones. None: the
+            client cannot ask a person.
+        request_state: the state that went with these questions; "" if there were none.
     """
 
     service: Service
@@ -112,10 +112,10 @@ class Reply:
     """A tool's answer.
 
     Attributes:
-        data: the answer as structured content and as text; as text alone if it is an error.
+        data: the answer as structured content and as text; if it is an error, only as text.
         error: whether it is an error.
-        indent: of the JSON in the text; None: compact.
-        shown: what the text says, if that is less than `data`.
+        indent: the indentation of the JSON in the text; None: compact.
+        shown: the content of the text, if that is less than `data`.
     """
 
     data: Mapping[str, Json]
@@ -139,12 +139,12 @@ class Tool:
     """A tool of the server.
 
     Attributes:
-        definition: what clients are told of it, in the words of the protocol.
-        call: takes the arguments as they came, and validates them. The server answers a `MulliganError` from it as an
-            error of the tool; any other exception is a bug, and logged.
+        definition: its description for clients, in the form of the protocol.
+        call: validates the arguments and runs the tool. A `MulliganError` becomes an error of the tool; any other
+            exception is a bug, and is logged.
         failed: the answer for an error message and the arguments.
         offered: whether this service has the tool.
-        listed: whether the tool is in the list, where it is offered.
+        listed: whether an offered tool appears in the list.
     """
 
     definition: Mapping[str, Json]
@@ -194,19 +194,19 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 
 def coerce(value: Json, schema: Mapping[str, Json]) -> Json:
-    """The value, with each string in it that has one clear meaning converted to the type that the schema wants.
+    """Converts strings with one clear meaning to the types that the schema requires, also inside the value.
 
     `"3"` becomes 3, `"true"` true, the JSON text of an array or object its value, `"Self_Reflection"` the word of a
-    fixed set; a field gets its name in the schema; null is dropped from an object where the field is optional. The rest
-    stays as it is, for the tool to refuse in its own words.
+    fixed set. Fields get their names in the schema, and optional fields that are null are dropped. Everything else is
+    unchanged, so that the tool can refuse it in its own words.
     """
     schemas: list[Json] = schema.get("anyOf") or [schema]
-    fitting = [one for one in schemas if _fits(value, one)]
+    fitting = [option for option in schemas if _fits(value, option)]
     if not fitting and isinstance(value, str):
-        for one in schemas:
-            converted = _convert(value.strip(), one)
-            if _fits(converted, one):
-                return _coerce_children(converted, one)
+        for option in schemas:
+            converted = _convert(value.strip(), option)
+            if _fits(converted, option):
+                return _coerce_children(converted, option)
     return _coerce_children(value, fitting[0]) if fitting else value
 
 
@@ -218,7 +218,7 @@ def _fits(value: Json, schema: Mapping[str, Json]) -> bool:
 
 
 def _convert(text: str, schema: Mapping[str, Json]) -> Json:
-    """The value of that type that this text means; the text itself if that is not clear."""
+    """The value of the schema's type that this text stands for; the text itself if that is not clear."""
     match schema.get("type"):
         case "integer" if _INTEGER.fullmatch(text):
             return int(text.partition(".")[0])
@@ -238,17 +238,18 @@ def _convert(text: str, schema: Mapping[str, Json]) -> Json:
 def _coerce_children(value: Json, schema: Mapping[str, Json]) -> Json:
     if isinstance(value, list):
         items: Mapping[str, Json] = schema.get("items", {})
-        return [coerce(one, items) for one in cast("list[Json]", value)]
+        return [coerce(item, items) for item in cast("list[Json]", value)]
     if isinstance(value, str):
         return matched(value, schema["enum"]) or value if "enum" in schema else value
     if not isinstance(value, dict):
         return value
     fields: Mapping[str, Any] = schema.get("properties", {})
     optional = fields.keys() - set(schema.get("required", ()))
-    given = cast("dict[str, Json]", value)
-    named = {name: meant for name in given if (meant := matched(name, fields) or name) == name or meant not in given}
-    return {
-        named.get(name, name): coerce(one, fields.get(named.get(name, name), {}))
-        for name, one in given.items()
-        if not (one is None and named.get(name, name) in optional)
-    }
+    table, coerced = cast("dict[str, Json]", value), dict[str, Json]()
+    for name, item in table.items():
+        field = matched(name, fields) or name
+        if field != name and field in table:  # the exact name comes first
+            field = name
+        if item is not None or field not in optional:
+            coerced[field] = coerce(item, fields.get(field, {}))
+    return coerced

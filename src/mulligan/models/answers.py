@@ -1,6 +1,6 @@
-"""Makes an `Answer` of the text of a model: its thoughts are left out, and JSON is read.
+"""Turns the text of a model into an `Answer`: leaves out the thoughts, and reads JSON.
 
-Every model of ours makes its answers here, so that nobody reads the thoughts for the answer: design/119.
+All models of Mulligan make their answers here, so that thoughts are never taken for the answer (design/119).
 """
 
 from __future__ import annotations
@@ -29,39 +29,40 @@ def answer_in(
     cut: str = "",
     stop: Sequence[str] = (),
 ) -> Answer:
-    """The answer in what a model wrote. Raises `Unreadable`.
+    """The answer in a model's text. Raises `Unreadable`.
 
     Args:
-        question: as it was asked. With tools and a schema, the JSON stands for a call (see `tool_answers.in_json`).
-        calls: those that the model made of its own.
+        question: the question as it was sent. If it has tools and a schema, the JSON stands for a call (see
+            `tool_answers.in_json`).
+        calls: the tool calls of the response.
         repairs: faults in the JSON of these calls that were repaired.
-        cut: why the text is not whole; "" if it is.
-        stop: texts at which an answer in words ends, for models that do not end there themselves.
+        cut: why the text is not complete; "" if it is.
+        stop: texts at which an answer in words ends, for models that do not stop there themselves.
     """
     if question.schema is None:
         return without_thoughts(Answer(text, model, usage, tuple(calls), repairs=tuple(repairs)), cut, stop)
-    said = spoken(text)
+    answer, finished = spoken(text)
     try:
         if question.tools:
-            call, read = read_call(said.answer, cut=bool(cut))
-            is_all = read.is_whole and said.answer.strip() == text.strip() and not read.repairs
-            return Answer("", model, usage, (call,), "" if is_all else text, read.repairs)
-        read = json_answers.read(text, question.schema)
+            call, reading = read_call(answer, cut=bool(cut))
+            is_all = reading.is_whole and answer.strip() == text.strip() and not reading.repairs
+            return Answer("", model, usage, (call,), "" if is_all else text, reading.repairs)
+        reading = json_answers.read(text, question.schema)
     except ValueError as error:
-        again = not cut or not said.finished
+        again = not cut or not finished
         raise Unreadable(
-            cut or str(error), text=text, model=model, usage=usage, again=again, thoughts=not said.finished
+            cut or str(error), text=text, model=model, usage=usage, again=again, thoughts=not finished
         ) from None
-    return Answer(read.value, model, usage, (), "" if read.is_whole else text, read.repairs)
+    return Answer(reading.value, model, usage, (), "" if reading.is_whole else text, reading.repairs)
 
 
 def without_thoughts(answer: Answer, cut: str = "", stop: Sequence[str] = ()) -> Answer:
-    """The answer in words without thoughts, which stay in `raw`. Raises `Unreadable` if nothing else is in it."""
+    """An answer in words without its thoughts, which stay in `raw`. Raises `Unreadable` if it has only thoughts."""
     text = str(answer.content)
-    said, finished = spoken(text)
+    words, finished = spoken(text)
     if not finished and not answer.calls:
         why = f"{ONLY_THOUGHTS} ({cut})" if cut else ONLY_THOUGHTS
         raise Unreadable(why, text=text, model=answer.model, usage=answer.usage, thoughts=True)
-    for end in stop:  # after the thoughts, in which the same texts may stand
-        said = said.split(end, 1)[0]
-    return answer if said == text else replace(answer, content=said, raw=answer.raw or text)
+    for end in stop:  # applied after the thoughts, which may contain the same texts
+        words = words.split(end, 1)[0]
+    return answer if words == text else replace(answer, content=words, raw=answer.raw or text)

@@ -1,4 +1,4 @@
-"""Open a model or an embedder by name, and list the keys that are set. Nothing is called here."""
+"""Opens models and embedders by name, and lists the keys that are set. It calls no model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ClientT = TypeVar("ClientT", ProviderModel, ProviderEmbedder)
 OURS = ("local", "local:NAME", "local:FILE.gguf", "scripted:FILE", "replay:FILE", "reader:FAMILY")
 
 _ELSEWHERE = {"reader": ("mulligan.bench.streams.reader", "Reader")}
-"""Models of side houses, by kind: the module and the class, which gets what stands behind the colon."""
+"""Models of other packages, by kind: the module and the class, which is called with the text after the colon."""
 
 
 def open_model(
@@ -44,14 +44,15 @@ def open_model(
     chance: Callable[[], float] = random.random,
 ) -> Model:
     """The model of this name: `PROVIDER:MODEL` as in pydantic-ai, or one of ours (`local`, `scripted:`, `replay:`,
-    `reader:`). Of several names, with commas between them, each is asked where those before it fail.
+    `reader:`). If several names are separated by commas, each is asked when the models before it fail.
 
     Args:
         key: The provider's key. None: it is read from the environment.
-        sleep, chance: Wait between attempts, and give a number from 0 to 1 that varies how long. Only tests set them.
+        sleep: Waits between attempts. Only tests set it.
+        chance: Returns a number from 0 to 1 that varies the wait. Only tests set it.
 
     Raises:
-        UnknownName, InvalidInput: A provider is unknown, or a key, package or file is missing, or a key was given for
+        UnknownName, InvalidInput: A provider is unknown, a key, package or file is missing, or a key was given for
             several models.
     """
     if len(names := model_names(name)) > 1:
@@ -65,8 +66,8 @@ def open_model(
         case "scripted" | "replay":
             return _from_file(kind, rest)
         case _ if kind in _ELSEWHERE:
-            module, made = _ELSEWHERE[kind]
-            return getattr(import_module(module), made)(rest)
+            module, class_name = _ELSEWHERE[kind]
+            return getattr(import_module(module), class_name)(rest)
         case _ if not colon or not rest:
             raise _no_provider(kind)
         case _ if kind in PROVIDERS:
@@ -86,10 +87,10 @@ def open_embedder(
     chance: Callable[[], float] = random.random,
 ) -> Embedder:
     """The embedder of this name: `local` (`local:minilm-l6-v2`), `local:multilingual-e5-small`, `PROVIDER:MODEL` or
-    `PROVIDER:MODEL@DIMENSIONS`, and for tests `hash` or `hash:DIMENSIONS`. Their `embed` gives numpy arrays of float32.
+    `PROVIDER:MODEL@DIMENSIONS`, and for tests `hash` or `hash:DIMENSIONS`. `embed` returns a numpy array of float32.
 
     Args:
-        pull: Whether the first call may download the weights of `local`. Otherwise `embed` raises if they are missing.
+        pull: Whether the first call may download the weights of `local`. If not, and they are missing, `embed` raises.
         sleep, chance: See `open_model`.
 
     Raises:
@@ -123,24 +124,24 @@ def _hash_embedder(dimensions: str) -> Embedder:
 
 
 def found_keys() -> list[tuple[str, str]]:
-    """Each variable with a key of a known provider that is set, and a model name that would use it."""
-    found: dict[str, str] = {}
+    """The environment variables with a provider's key that are set, each with a model name that would use it."""
+    models: dict[str, str] = {}
     for name, provider in PROVIDERS.items():
         for variable in provider.keys:
             if os.environ.get(variable, "").strip():
-                found.setdefault(variable, f"{name}:{provider.example}")
-    return list(found.items())
+                models.setdefault(variable, f"{name}:{provider.example}")
+    return list(models.items())
 
 
 def _from_file(kind: str, file: str) -> Model:
     if not file:
         raise InvalidInput(f"{kind} needs a file: write {kind}:FILE.")
     text = read_text(Path(file).expanduser(), f"{kind}:{file}", newline=None)
-    here = Path(file).name
-    return ReplayedModel.parse(here, text) if kind == "replay" else ScriptedModel.parse(here, text)
+    file_name = Path(file).name
+    return ReplayedModel.parse(file_name, text) if kind == "replay" else ScriptedModel.parse(file_name, text)
 
 
-_BEGINNINGS = (
+_NAME_PATTERNS = (
     (r"gpt-oss", "ollama"),
     (r"gpt-?\d|chatgpt-|o[1-9](?=-|$)|codex-|davinci-|text-embedding-", "openai"),
     (r"claude-", "anthropic"),
@@ -154,12 +155,12 @@ _BEGINNINGS = (
     (r"command-", "cohere"),
     (r"(code|tiny)?llama|qwen|mistral|mixtral|gemma|phi|deepseek|devstral|starcoder|granite", "ollama"),
 )
-# How the names of well-known models begin, and their provider. Open weights come last: the user's own server has them.
+# How the names of well-known models begin, and their providers. Open weights come last: users run them themselves.
 
 
 def _provider_of(name: str) -> str | None:
-    """The provider of a well-known model, by how its name begins."""
-    return next((who for beginning, who in _BEGINNINGS if re.match(beginning, name, re.IGNORECASE)), None)
+    """The provider of a well-known model, by the beginning of its name."""
+    return next((provider for pattern, provider in _NAME_PATTERNS if re.match(pattern, name, re.IGNORECASE)), None)
 
 
 def _no_provider(name: str) -> InvalidInput:
@@ -170,19 +171,22 @@ def _no_provider(name: str) -> InvalidInput:
         return InvalidInput(f"The model {name!r} runs inside Mulligan: write local:{name}.")
     if "/" in name:
         return InvalidInput(f"The model {name!r} needs its provider. Did you mean openrouter:{name}?")
-    plain = [provider for provider in PROVIDERS if not provider.startswith("openai-")]
-    bare = {model.partition(":")[2]: model for model in known_models() if model.partition(":")[0] in plain}
-    near = get_close_matches(name, bare, n=1, cutoff=0.95)  # a slip of the finger
-    if known := bare.get(near[0] if near else name) or ((who := _provider_of(name)) and f"{who}:{name}"):
-        return InvalidInput(f"The model {name!r} needs its provider. Did you mean {known}?")
-    error = UnknownName("model", name, [*OURS, *bare])
-    meant = re.search(r"Did you mean '(.+?)'\?", str(error))
-    hint = f" Did you mean {bare.get(meant[1], meant[1])}?" if meant else ""
+    providers = [provider for provider in PROVIDERS if not provider.startswith("openai-")]
+    full_names = {model.partition(":")[2]: model for model in known_models() if model.partition(":")[0] in providers}
+    similar = get_close_matches(name, full_names, n=1, cutoff=0.95)  # a typing error
+    suggestion = full_names.get(similar[0] if similar else name)
+    if suggestion is None and (provider := _provider_of(name)):
+        suggestion = f"{provider}:{name}"
+    if suggestion:
+        return InvalidInput(f"The model {name!r} needs its provider. Did you mean {suggestion}?")
+    error = UnknownName("model", name, [*OURS, *full_names])
+    match = re.search(r"Did you mean '(.+?)'\?", str(error))
+    hint = f" Did you mean {full_names.get(match[1], match[1])}?" if match else ""
     return InvalidInput(f"No model is called {name!r}.{hint} Write PROVIDER:MODEL, or one of {', '.join(OURS)}.")
 
 
 def _ask_pydantic_ai(kind: str, rest: str, model: ClientT) -> ClientT:
-    """Load a provider that is not in providers.toml, so that a missing package or key is reported before any call."""
+    """Loads a provider that is not in providers.toml, so that a missing package or key is reported before any call."""
     require_sdk(f"{kind}:{rest} needs pydantic-ai")
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.providers import infer_provider_class
@@ -193,18 +197,18 @@ def _ask_pydantic_ai(kind: str, rest: str, model: ClientT) -> ClientT:
             if kind != NO_PROVIDER:
                 infer_provider_class(kind)
         except ValueError:
-            if who := _provider_of(kind):  # a tag of Ollama's, such as llama3.1:8b
+            if provider := _provider_of(kind):  # the name of a model with a tag, such as llama3.1:8b
                 raise InvalidInput(
-                    f"The model '{kind}:{rest}' needs its provider. Did you mean {who}:{kind}:{rest}?"
+                    f"The model '{kind}:{rest}' needs its provider. Did you mean {provider}:{kind}:{rest}?"
                 ) from None
             raise UnknownName("model provider", kind, [*PROVIDERS, "local", "scripted", "replay", "reader"]) from None
         model.load()
     except ImportError as error:
         command = re.search(r'pip install ".+?"', str(error))
-        wanted = f"run  {command[0]}" if command else str(error).splitlines()[0]
-        raise InvalidInput(f"{kind}:{rest} needs a package that is not installed: {wanted}") from None
+        remedy = f"run  {command[0]}" if command else str(error).splitlines()[0]
+        raise InvalidInput(f"{kind}:{rest} needs a package that is not installed: {remedy}") from None
     except UserError as error:
         variables = re.findall(r"`([A-Z][A-Z0-9_]{3,})`", str(error))
-        wanted = f"set {' or '.join(variables)}" if variables else str(error).splitlines()[0]
-        raise InvalidInput(f"{kind}:{rest} is not set up: {wanted}.") from None
+        remedy = f"set {' or '.join(variables)}" if variables else str(error).splitlines()[0]
+        raise InvalidInput(f"{kind}:{rest} is not set up: {remedy}.") from None
     return model

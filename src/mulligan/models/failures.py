@@ -18,7 +18,7 @@ from mulligan.models.providers import known_models
 from mulligan.text.known_secrets import KnownSecrets
 from mulligan.text.secrets import mask
 
-LONGEST = 300  # characters of a provider's message that are shown
+MAX_CHARACTERS = 300  # of a provider's message that are shown
 _SERVERS = {
     "ollama": "Start the server with: ollama serve. If it runs elsewhere, name it in OLLAMA_BASE_URL.",
     "vllm": "Start the server with: vllm serve NAME. If it runs elsewhere, name it in VLLM_BASE_URL.",
@@ -43,9 +43,11 @@ _FORMAT = "The server does not use this provider's format: check the base URL."
 
 
 class Unreadable(BadAnswer):
-    """The answer is not the JSON that was asked for, or holds thoughts alone.
+    """The answer is not the JSON that was asked for, or has only thoughts.
 
-    again: whether asking once more makes sense.
+    Attributes:
+        again: whether it makes sense to ask once more.
+        thoughts: whether it has only thoughts.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class Unreadable(BadAnswer):
 
 
 class Unusable(ModelError):
-    """The model answered, and was paid for it, with something that is not an answer."""
+    """The model's response was paid for, but is not an answer."""
 
     def __init__(self, message: str, usage: Usage) -> None:
         super().__init__(message)
@@ -66,23 +68,29 @@ class Unusable(ModelError):
 
 @dataclass(frozen=True)
 class Failure:
-    """One attempt that failed. `message`: the provider's own, masked and short. `wait`: its Retry-After in seconds."""
+    """One attempt that failed.
+
+    Attributes:
+        message: the provider's message, masked and shortened.
+        retry: whether another attempt may help.
+        wait: the seconds of its Retry-After.
+        rejected: the request itself was refused (400, 422): in another form it might pass.
+    """
 
     message: str
     advice: str
     retry: bool
     wait: float | None = None
     rejected: bool = False
-    # The request itself was refused (400, 422): in another form it might pass.
 
 
 def masked(text: str, secrets: Collection[str]) -> str:
-    """`text` without these secrets, nor anything that looks like one."""
+    """The text with these secrets masked, and everything that looks like one."""
     return mask(KnownSecrets(secrets, shortest=1).mask(text))
 
 
 def failure_of(error: Exception, model: str, key: str, secrets: Collection[str]) -> Failure:
-    """The failure behind an exception of pydantic-ai.
+    """Converts an exception of pydantic-ai to a failure.
 
     Args:
         model: PROVIDER:NAME.
@@ -94,7 +102,7 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
     status = error.status_code if isinstance(error, e.ModelHTTPError) else _redirect(error)
     wait, body = getattr(error, "retry_after", None), getattr(error, "body", None)
     summary = str(error).partition(":")[0] if isinstance(error, e.UnexpectedModelBehavior) else str(error)
-    words = " ".join(masked(_message_in(body) or summary, secrets).split())[:LONGEST].rstrip(".")
+    words = " ".join(masked(_message_in(body) or summary, secrets).split())[:MAX_CHARACTERS].rstrip(".")
     message = f"{status} {words if body else _phrase(status)}." if status else f"{words or type(error).__name__}."
     match _category(error, status):
         case "Authentication":
@@ -103,7 +111,9 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
             )
         case "NotFound":
             fetch = f" Fetch it with: ollama pull {model[7:]}." if model.startswith("ollama:") else ""
-            return Failure(message, f"Check the model's name and the base URL.{fetch or _nearest(model)}", retry=False)
+            return Failure(
+                message, f"Check the model's name and the base URL.{fetch or _suggestion(model)}", retry=False
+            )
         case "QuotaExceeded":
             return Failure(message, "The account's credit or quota is used up: waiting will not help.", retry=False)
         case "ContextWindowExceeded":
@@ -118,7 +128,7 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
             return Failure(message, "The server did not answer in time: raise the setting timeout.", retry=True)
         case "Connection":
             cause = error.__cause__.__cause__ if error.__cause__ else None
-            why = f" {masked(str(cause), secrets)[:LONGEST].rstrip('.')}." if cause and str(cause) else ""
+            why = f" {masked(str(cause), secrets)[:MAX_CHARACTERS].rstrip('.')}." if cause and str(cause) else ""
             return Failure(
                 message + why, _SERVERS.get(model.partition(":")[0], "Check the network and the base URL."), True
             )
@@ -137,49 +147,49 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
             return Failure(message, "The provider refuses this request as it is.", retry=False, rejected=not status)
         case e.ModelAPIError() | e.UnexpectedModelBehavior():
             return Failure(message, _FORMAT, retry=True)
-        case LookupError() | TypeError() | AttributeError() | ValueError():  # the SDK trips over what it was answered
+        case LookupError() | TypeError() | AttributeError() | ValueError():  # the SDK cannot process the response
             return Failure(f"its answer cannot be read ({type(error).__name__}: {words}).", _FORMAT, retry=True)
         case _:
             return Failure(f"{type(error).__name__}: {words}", "This is unexpected: please report it.", retry=False)
 
 
 def _category(error: Exception, status: int | None) -> str:
-    """What went wrong: the name of pydantic-ai's class between Model and Error, its nearest base first; "" if unknown.
+    """The category of the error, as in pydantic-ai's names of classes (Model…Error); "" if unknown.
 
-    Versions before these classes raise the error of their base, so that status, body and cause say it.
+    Versions without these classes raise their base class, so that status, body and cause give the category.
     """
     for kind in type(error).__mro__:
         if kind.__name__ in _CLASSES:
             return _CLASSES[kind.__name__]
-    if sdk := _BY_CAUSE.get(type(error.__cause__).__name__):
-        return sdk
+    if category := _BY_CAUSE.get(type(error.__cause__).__name__):
+        return category
     if status is None or status < 400:
         return ""
     body = json.dumps(getattr(error, "body", None), default=str)
-    for said, category in _BY_BODY.items():
-        if said in body:
+    for phrase, category in _BY_BODY.items():
+        if phrase in body:
             return category
     return _BY_STATUS.get(status, "Server" if status >= 500 else "")
 
 
 def _can_retry(error: Exception) -> bool:
-    """False if the provider itself says that another try is useless."""
+    """False if the provider says that another attempt is useless."""
     headers: Mapping[str, str] = getattr(error, "headers", None) or {}
     return headers.get("x-should-retry", "").strip().lower() != "false"
 
 
 def _redirect(error: Exception) -> int | None:
-    """The status of a redirect, which the SDKs raise as their own error, the cause of pydantic-ai's."""
+    """The status of a redirect. The SDKs raise it as their own error, which is the cause of pydantic-ai's."""
     status: object = getattr(getattr(error.__cause__, "response", None), "status_code", None)
     return status if isinstance(status, int) else None
 
 
-def _nearest(model: str) -> str:
-    """The provider's model with the most similar name, as a question; empty if none is similar enough."""
+def _suggestion(model: str) -> str:
+    """Suggests the provider's model with the most similar name; "" if none is similar enough."""
     provider, _, name = model.partition(":")
-    ours = [known.partition(":")[2] for known in known_models() if known.startswith(f"{provider}:")]
-    near = difflib.get_close_matches(name, ours, n=1, cutoff=0.8)
-    return f" Did you mean {provider}:{near[0]}?" if near and near[0] != name else ""
+    names = [known.partition(":")[2] for known in known_models() if known.startswith(f"{provider}:")]
+    similar = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+    return f" Did you mean {provider}:{similar[0]}?" if similar and similar[0] != name else ""
 
 
 def _phrase(status: int) -> str:

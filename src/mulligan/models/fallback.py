@@ -1,4 +1,4 @@
-"""Several models in the place of one: each question goes to the first, and to the next one where that fails."""
+"""Several models used as one: each question goes to the first, and to the next one if that fails."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ log = logging.getLogger("mulligan.models")
 
 
 class Fallback:
-    """A `Model` that asks each of these in turn until one answers. An answer's `model` says which did.
+    """A `Model` that asks these models in turn until one answers. The answer's `model` tells which.
 
-    What a model answered and was paid for goes no further, even if it cannot be used.
+    A response that was paid for but cannot be used is an error; the next model is not asked then.
     """
 
     def __init__(self, models: Sequence[Model]) -> None:
@@ -29,7 +29,7 @@ class Fallback:
 
     @classmethod
     def of(cls, names: Sequence[str], opens: Callable[[str], Model], key: str | None) -> Fallback:
-        """Raises `InvalidInput` for a key, which would go to several providers, and what `opens` raises."""
+        """Opens these models. Raises `InvalidInput` for a key, which would go to several providers."""
         if key is not None:
             raise InvalidInput(
                 f"One key cannot be used for several models ({SEPARATOR.join(names)}): set their variables."
@@ -38,7 +38,7 @@ class Fallback:
 
     @property
     def sees(self) -> bool:
-        """Whether all of them can be sent images."""
+        """Whether all of them accept images."""
         return all(map(sees, self._models))
 
     @property
@@ -47,7 +47,7 @@ class Fallback:
         return all(getattr(model, "calls_tools", True) for model in self._models)
 
     def price(self) -> Price | None:
-        """The highest of their prices, so that a budget holds for each; None if one is unknown."""
+        """The highest of their prices, so that a budget holds for each of them; None if one is unknown."""
         prices = [model.price() for model in self._models if isinstance(model, Priced)]
         known = [price for price in prices if price is not None]
         if len(known) < len(prices):
@@ -55,7 +55,7 @@ class Fallback:
         return Price(max((p.input for p in known), default=0.0), max((p.output for p in known), default=0.0))
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Raises what the last model raises."""
+        """Asks the models in turn. Raises what the last one raises."""
         *first, last = self._models
         for model in first:
             try:

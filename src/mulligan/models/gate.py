@@ -1,4 +1,4 @@
-"""The model as a role sees it: every call is journaled, counted and kept within the budget."""
+"""The model of one role. Every call is recorded in the journal, counted, and kept within the budget."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from mulligan.models.sight import Describer, in_words, sees
 
 
 class Gate:
-    """A `Model` for one role in one drive of an episode; journal steps are named `model.<role>`.
+    """A `Model` for one role in one drive of an episode. Its journal steps are named `model.<role>`.
 
-    The budget is checked before each real call. A call that the journal answers is counted and never refused.
-    `max_tokens` is capped to what is left in the call only: the journaled request stays as asked, so that a resume with
-    another budget does not diverge. The length of a prompt is estimated (four characters a token), so a call can pass a
-    limit by that error, and parallel branches by one call each.
+    The budget is checked before each real call. A call that the journal answers is counted, but never refused. The call
+    gets at most the tokens that are left. The journal holds the request without this cap, so that a resume with another
+    budget finds it. The length of a prompt is estimated (four characters a token), so a call can exceed a limit by that
+    error, and parallel branches by one call each.
 
-    A model that cannot see is asked with words in place of images (see `sight`).
+    For a model that cannot see, words replace the images (see `sight`).
 
-    When an answer is not the JSON asked for, or holds thoughts alone, the question is asked once more with the mistake,
-    as a step of its own.
+    If an answer is not the JSON that was asked for, or has only thoughts, the question is asked once more with the
+    mistake, as a further step.
 
     Args:
         limits: The episode's limits.
-        describer: Describes images for a model that cannot see. None: it is told that there were some.
+        describer: Describes images for a model that cannot see. None: the model is only told that there were images.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Gate:
         self._journal, self._meter, self._limits = journal, meter, limits
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Raises `OverBudget`, `BadAnswer` for a second answer that cannot be read, and what the model raises."""
+        """Raises `OverBudget`, `BadAnswer` if the second answer cannot be read either, and what the model raises."""
         if any(message.images for message in question.messages) and not sees(self._model):
             question = await in_words(question, self._describer)
         asked_again = False
@@ -82,17 +82,17 @@ class Gate:
             return not_json_row(bad)
         except Unusable as error:
             self._meter.add(error.usage)
-            self._max_tokens(question, None)  # where the budget left too little room for an answer, that is the reason
+            self._max_tokens(question, None)  # raises OverBudget if the budget left too little room for an answer
             raise
 
     def _max_tokens(self, question: Question, wanted: int | None) -> int | None:
-        """How many tokens the answer may have. Raises `OverBudget` when not even the question fits."""
+        """How many tokens the answer may have; None: any number. Raises `OverBudget` if not even the question fits."""
         used, limits = self._meter.before + self._meter.usage, self._limits
         asked = estimate(question)
-        most = [] if wanted is None else [wanted]
+        caps = [] if wanted is None else [wanted]
         if limits.tokens is not None:
-            most.append(limits.tokens - used.tokens - asked)
-            if most[-1] < 1:
+            caps.append(limits.tokens - used.tokens - asked)
+            if caps[-1] < 1:
                 after = "" if used.tokens >= limits.tokens else f", and the next question alone takes about {asked}"
                 raise OverBudget(f"the limit tokens: {used.tokens} of {limits.tokens} used{after}.")
         if limits.cost is not None:
@@ -104,26 +104,26 @@ class Gate:
                 after = "" if used.cost >= limits.cost else f", and the next question alone takes about {asked} tokens"
                 raise OverBudget(f"the limit cost: ${used.cost:.4f} of ${limits.cost:.4f} spent{after}.")
             if price and price.output:
-                most.append(max(1, int(left / price.output)))
-        return min(most, default=None)
+                caps.append(max(1, int(left / price.output)))
+        return min(caps, default=None)
 
 
 def check_prices(models: Iterable[Model], limits: Limits) -> None:
-    """Raise `InvalidInput` for a cost limit that cannot be kept. Call it before an episode begins."""
+    """Raises `InvalidInput` if a cost limit cannot be enforced. Call it before an episode begins."""
     for model in models if limits.cost is not None else ():
         if isinstance(model, Priced) and not isinstance(model.price(), Price):
             raise InvalidInput(_unpriced(model.name))
 
 
 def not_json_row(bad: Unreadable) -> Json:
-    """An answer that cannot be read, as the journal keeps it; `read_result` reads it."""
+    """The journal's result for an answer that cannot be read; see `read_result`."""
     row: dict[str, Json] = {"text": bad.text, "not_json": bad.why, "again": bad.again, "model": bad.model}
     row |= {"thoughts": True} if bad.thoughts else {}
     return {**row, "usage": asdict(bad.usage)}
 
 
 def read_result(row: dict[str, Any], usage: Usage) -> Answer:
-    """The answer in a journaled result. Raises `Unreadable` if the result records one."""
+    """The answer in a journal's result. Raises `Unreadable` if the answer could not be read."""
     if "not_json" in row:
         facts = {"text": row["text"], "model": row["model"], "again": row["again"]}
         raise Unreadable(row["not_json"], **facts, usage=usage, thoughts=row.get("thoughts", False))
@@ -131,18 +131,15 @@ def read_result(row: dict[str, Any], usage: Usage) -> Answer:
 
 
 def question_again(question: Question, bad: Unreadable) -> Question:
-    """The question with the answer that could not be read, unless it was thoughts alone, and why it could not."""
-    said = (Message("assistant", bad.text),) if bad.text.strip() and not bad.thoughts else ()
+    """The question, followed by the unreadable answer (unless it has only thoughts) and what is wrong with it."""
+    answer = (Message("assistant", bad.text),) if bad.text.strip() and not bad.thoughts else ()
     form = "your answer alone" if bad.thoughts and question.schema is None else "nothing but JSON that fits the schema"
     demand = Message("user", f"That cannot be read: {bad.why}. Answer again, with {form}.")
-    return replace(question, messages=(*question.messages, *said, demand))
+    return replace(question, messages=(*question.messages, *answer, demand))
 
 
 async def asked_twice(ask: Callable[[Question], Awaitable[Answer]], question: Question) -> Answer:
-    """The answer to a question outside an episode, which is asked again if the first answer cannot be read.
-
-    Raises what `ask` raises.
-    """
+    """Asks a question outside an episode; asks again if the first answer cannot be read. Raises what `ask` raises."""
     try:
         return await ask(question)
     except Unreadable as bad:
@@ -153,7 +150,7 @@ async def asked_twice(ask: Callable[[Question], Awaitable[Answer]], question: Qu
 
 
 def estimate(question: Question) -> int:
-    """About how many tokens a question takes: four characters each, a thousand for an image."""
+    """Estimates the tokens of a question: one for four characters, a thousand for an image."""
     characters = sum(len(message.text) for message in question.messages) + len(str(question.schema or ""))
     characters += sum(len(tool.name) + len(tool.description) + len(str(tool.parameters)) for tool in question.tools)
     calls = [call for message in question.messages for call in message.calls]

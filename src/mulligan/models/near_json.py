@@ -1,4 +1,4 @@
-"""Reads what is nearly JSON, where it can be read in one way only, and says what was wrong with it: design/119."""
+"""Reads text that is nearly JSON, if it can be read in only one way, and lists its faults (design/119)."""
 
 from __future__ import annotations
 
@@ -40,13 +40,14 @@ _LOW = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
 class NearJson:
-    """Reads the object or list that begins at `at`. Afterwards `at` is where it ends, or where it cannot be read on.
+    """Reads the object or list that begins at position `at`.
 
-    A comma at the end, texts and words as Python writes them, backslashes that begin no escape, comments, keys without
-    quotation marks. Text that was cut off is not read.
+    It accepts a comma at the end, strings and words in Python's form, backslashes that do not begin an escape, comments
+    and keys without quotation marks. It does not accept text that was cut off.
 
     Attributes:
-        repairs: what was wrong, each once.
+        at: after reading, the position where the value ends, or where it cannot be read.
+        repairs: the faults, each once.
     """
 
     def __init__(self, text: str, at: int, deepest: int) -> None:
@@ -55,12 +56,12 @@ class NearJson:
         self.is_too_deep = False
 
     def value(self, level: int = 0) -> Json:
-        """Raises `ValueError` with the place."""
+        """Reads a value. Raises `ValueError` with the position."""
         char = self._text[self.at : self.at + 1]
         if char in ("{", "["):
             if level >= self._deepest:
                 self.is_too_deep = True
-                raise self._wrong("it is nested too deeply")
+                raise self._error("it is nested too deeply")
             self.at += 1
             return self._object(level + 1) if char == "{" else self._list(level + 1)
         if char in _QUOTES:
@@ -71,48 +72,48 @@ class NearJson:
             return float(digits) if set(digits) & set(".eE") else int(digits)
         word = _WORD.match(self._text, self.at)
         if not word or word[0] not in _WORDS:
-            raise self._wrong("Expecting value")
+            raise self._error("Expecting value")
         if word[0][0].isupper():
-            self._repaired(WORDS)
+            self._note_repair(WORDS)
         self.at = word.end()
         return _WORDS[word[0]]
 
     def _object(self, level: int) -> Json:
         table: dict[str, Json] = {}
-        while not self._ends("}", table):
+        while not self._ends_here("}", table):
             if self._text[self.at : self.at + 1] in _QUOTES:
                 key = self._string()
             elif word := _WORD.match(self._text, self.at):
-                self._repaired(KEYS)
+                self._note_repair(KEYS)
                 key, self.at = word[0], word.end()
             else:
-                raise self._wrong("Expecting a key")
-            self._space()
+                raise self._error("Expecting a key")
+            self._skip_space()
             if self._text[self.at : self.at + 1] != ":":
-                raise self._wrong("Expecting ':'")
+                raise self._error("Expecting ':'")
             self.at += 1
-            self._space()
+            self._skip_space()
             table[key] = self.value(level)
         return table
 
     def _list(self, level: int) -> Json:
         values: list[Json] = []
-        while not self._ends("]", values):
+        while not self._ends_here("]", values):
             values.append(self.value(level))
         return values
 
-    def _ends(self, closing: str, before: object) -> bool:
-        """Whether the object or list ends here; else the comma before its next part is passed over."""
-        self._space()
+    def _ends_here(self, closing: str, before: object) -> bool:
+        """Whether the object or list ends here; otherwise skips the comma before its next part."""
+        self._skip_space()
         char = self._text[self.at : self.at + 1]
         if char == "," and before:
             self.at += 1
-            self._space()
+            self._skip_space()
             char = self._text[self.at : self.at + 1]
             if char == closing:
-                self._repaired(COMMA)
+                self._note_repair(COMMA)
         elif before and char != closing:
-            raise self._wrong("Expecting ',' delimiter")
+            raise self._error("Expecting ',' delimiter")
         if char != closing:
             return False
         self.at += 1
@@ -122,7 +123,7 @@ class NearJson:
         opening = self._text[self.at]
         closing = _QUOTES[opening]
         if opening != '"':
-            self._repaired(QUOTES)
+            self._note_repair(QUOTES)
         self.at += 1
         parts: list[str] = []
         while True:
@@ -131,19 +132,19 @@ class NearJson:
                 self.at = plain.end()
             char = self._text[self.at : self.at + 1]
             if not char:
-                raise self._wrong("Unterminated string")
+                raise self._error("Unterminated string")
             self.at += 1
             if char == closing:
                 return "".join(parts)
             parts.append(self._escape(opening))
 
     def _escape(self, opening: str) -> str:
-        """The character that an escape stands for; a backslash that begins none stands for itself."""
+        """The character that an escape stands for. A backslash that does not begin an escape stands for itself."""
         char = self._text[self.at : self.at + 1]
         if char in _ESCAPES or (char == "'" and char):
             self.at += 1
             if char == "'" and opening == '"':
-                self._repaired(ESCAPES)
+                self._note_repair(ESCAPES)
             return _ESCAPES.get(char, char)
         if char == "u" and (digits := _HEX.match(self._text, self.at + 1)):
             self.at = digits.end()
@@ -155,27 +156,27 @@ class NearJson:
         if opening != '"' and (python := _PYTHON.match(self._text, self.at)):
             self.at = python.end()
             return chr(int(python[0][1:], 16))
-        python = opening != '"' and (char in "xNUav" or char.isdigit())  # which Python reads as other characters
-        if python or char in ("", "\n", "\r"):
-            raise self._wrong("Invalid \\escape")
-        self._repaired(ESCAPES)
+        is_python_escape = opening != '"' and (char in "xNUav" or char.isdigit())  # of another meaning than in JSON
+        if is_python_escape or char in ("", "\n", "\r"):
+            raise self._error("Invalid \\escape")
+        self._note_repair(ESCAPES)
         return "\\"
 
-    def _space(self) -> None:
+    def _skip_space(self) -> None:
         while True:
             self.at = _SPACE.match(self._text, self.at).end()  # pyright: ignore[reportOptionalMemberAccess]
             if odd := _ODD_SPACE.match(self._text, self.at):
-                self._repaired(SPACES)
+                self._note_repair(SPACES)
                 self.at = odd.end()
             elif comment := _COMMENT.match(self._text, self.at):
-                self._repaired(COMMENTS)
+                self._note_repair(COMMENTS)
                 self.at = comment.end()
             else:
                 return
 
-    def _repaired(self, what: str) -> None:
+    def _note_repair(self, what: str) -> None:
         if what not in self.repairs:
             self.repairs.append(what)
 
-    def _wrong(self, what: str) -> ValueError:
+    def _error(self, what: str) -> ValueError:
         return ValueError(f"{what}: char {self.at}")

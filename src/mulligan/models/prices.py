@@ -1,4 +1,4 @@
-"""What a call costs, from the price tables that come with pydantic-ai (genai-prices). Unknown is None, never zero."""
+"""The cost of calls, from the price tables that come with pydantic-ai (genai-prices). Unknown is None, never zero."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Price:
 
 @runtime_checkable
 class Priced(Protocol):
-    """A model whose price is known beforehand. One without is trusted to report its costs."""
+    """A model whose price is known in advance. Other models are trusted to report their costs."""
 
     def price(self) -> Price | None: ...
 
@@ -34,21 +34,21 @@ def given(settings: CallSettings) -> Price | None:
 
 
 def listed(provider: str, model: str) -> Price | None:
-    """The price in the tables."""
+    """The price in the tables; None if they do not have the model."""
     from genai_prices import Usage, calc_price
 
     try:
-        one_way = [
-            float(calc_price(usage, model, provider_id=provider).total_price)
+        input_price, output_price = (
+            float(calc_price(usage, model, provider_id=provider).total_price) / 1000
             for usage in (Usage(input_tokens=1000, output_tokens=0), Usage(input_tokens=0, output_tokens=1000))
-        ]
+        )
     except (LookupError, ValueError):
         return None
-    return Price(one_way[0] / 1000, one_way[1] / 1000)
+    return Price(input_price, output_price)
 
 
 def cost_of(response: ModelResponse, provider: str, model: str) -> float | None:
-    """What this response cost, cached tokens and long prompts at their own rates."""
+    """The cost of this response, with the rates for cached tokens and long prompts; None if unknown."""
     from genai_prices import calc_price
 
     if response.usage.cost is not None:

@@ -1,6 +1,6 @@
-"""The `Model` port over any provider that pydantic-ai speaks to: one question, one answer, with retries and costs.
+"""The `Model` of any provider that pydantic-ai supports: one question, one answer, with retries and costs.
 
-pydantic-ai and the provider's SDK are imported at the first call. Budgets and journals: see `gate`.
+pydantic-ai and the provider's SDK are imported at the first call. For budgets and journals, see `gate`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 
     from mulligan.models.wire import Mode, Reply
 
-_CAN_GO = {"temperature": "temperature", "seed": "seed", "stop_sequences": "stop"}
+_OPTIONAL_SETTINGS = {"temperature": "temperature", "seed": "seed", "stop_sequences": "stop"}
+"""Settings that can be left out, each with the word by which a provider's refusal names it."""
 
 
 class ProviderModel(ProviderClient["PydanticModel"]):
-    """A model of a provider. Made by `open_model`, which has looked at the key.
+    """A model of a provider, made by `open_model`, which has checked the key.
 
-    An answer that was cut off at `max_tokens` is returned as it is (as JSON it fails); one that the provider's content
-    filter held back, or that is empty because all tokens went into thinking, raises `ModelError`; any other empty
-    answer is an answer.
+    An answer that was cut off at `max_tokens` is returned as it is (unless it should be JSON). If the provider's
+    content filter withholds the answer, or all tokens went into thinking, `ModelError` is raised. Any other empty
+    answer counts as an answer.
     """
 
     def __init__(self, target: Target) -> None:
@@ -42,53 +43,62 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         self._key = KnownSecrets(target.access.secrets)
         self._seller = target.provider.partition("-")[0]  # openai-chat and openai-responses are sold by openai
         self._dropped: set[str] = set()
-        # Servers that copy OpenAI's format know `max_tokens`; only OpenAI's own newer models want another name for it.
-        self._old_name = self._provider in ("alibaba", "ollama") or (
+        # Servers that copy OpenAI's format know `max_tokens`; only OpenAI's newer models need another name for it.
+        self._uses_max_tokens = self._provider in ("alibaba", "ollama") or (
             self._provider == "openai" and target.access.base_url is not None
         )
         self._refused: set[Mode] = set()
-        self._no_tools = False
+        self._lacks_tools = False
 
     def _build(self) -> PydanticModel:
         return _wire().build(self._provider, self._model, self._access, self._settings)
 
     def price(self) -> Price | None:
-        """US dollars per token; None when unknown. A server on this machine costs nothing."""
+        """US dollars per token; None if unknown. A server on this machine costs nothing."""
         return self._flat or prices.listed(self._seller, self._model)
 
     @property
     def calls_tools(self) -> bool:
-        """False: with tools, every answer is a call. Some servers only show it when they are called."""
-        return not self._no_tools and self.load().profile.get("supports_tools", True)
+        """Whether the model has tool calls; if not, every answer to a question with tools is a call in JSON.
+
+        For some servers this is known only after a call.
+        """
+        return not self._lacks_tools and self.load().profile.get("supports_tools", True)
 
     @property
     def sees(self) -> bool:
-        """Whether the model takes images: as the settings say, else as is known of it."""
-        said = self._settings.sees
-        return self.load().profile.get("supports_image_input", True) if said is None else said
+        """Whether the model accepts images, by the settings or else by its profile."""
+        sees = self._settings.sees
+        return self.load().profile.get("supports_image_input", True) if sees is None else sees
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Raises `ModelError` after the last attempt, `Unreadable` (a `BadAnswer`) for an answer that is not the JSON
-        that was asked for or holds thoughts alone, `InvalidInput` for a question that no provider can take. A setting
-        or an answer format that the model refuses is left out from then on, with a warning in the log; where it refuses
-        tools, or is known to have none, calls are asked for as JSON."""
-        await self._ready()
-        times = 0
-        while True:
-            asked = self._asked(question)
-            mode = self._mode(asked.schema)
-            got, attempts = await self._send(self._request(asked, sampling, mode))
-            times += attempts
-            if not isinstance(got, Failure):
-                return self._answer(got, question, asked, sampling)
-            if not self._drop_refused(got, asked, sampling, mode):
-                raise self._error(got, times)
+        """Asks the model.
 
-    def _asked(self, question: Question) -> Question:
-        """The question as it is sent: without tools, if this model cannot call them."""
+        A setting or an answer format that the model refuses is left out from then on, with a warning in the log. If it
+        refuses tools, or has none, calls are asked for as JSON.
+
+        Raises:
+            ModelError: the last attempt failed.
+            Unreadable: (a `BadAnswer`) the answer is not the JSON that was asked for, or has only thoughts.
+            InvalidInput: no provider accepts such a question.
+        """
+        await self._ready()
+        attempts = 0
+        while True:
+            sent = self._as_sent(question)
+            mode = self._mode(sent.schema)
+            result, tries = await self._send(self._request(sent, sampling, mode))
+            attempts += tries
+            if not isinstance(result, Failure):
+                return self._answer(result, question, sent, sampling)
+            if not self._drop_refused(result, sent, sampling, mode):
+                raise self._error(result, attempts)
+
+    def _as_sent(self, question: Question) -> Question:
+        """The question as it is sent: without tools if the model cannot call them."""
         if question.tools and not self.load().profile.get("supports_tools", True):
             self._disable_tools("its profile says so")
-        return in_json(question) if self._no_tools or not question.tools else question
+        return in_json(question) if self._lacks_tools or not question.tools else question
 
     def _mode(self, schema: Json) -> Mode:
         if schema is None:
@@ -96,31 +106,31 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         return next(mode for mode in _wire().modes(self.load().profile, schema) if mode not in self._refused)
 
     def _request(self, question: Question, sampling: Sampling, mode: Mode) -> Callable[[], Awaitable[ModelResponse]]:
-        """The question in pydantic-ai's terms, to be sent."""
+        """A function that sends the question through pydantic-ai."""
         wire, model = _wire(), self.load()
         ask = wire.parameters(question, mode)
-        messages = wire.messages_of(question)  # sent as they are: what the journal holds is what the model was told
+        messages = wire.messages_of(question)  # sent unchanged, so that the journal holds what the model was told
         model_settings = wire.model_settings(
-            sampling, model, self._dropped, self._settings.timeout, old_name=self._old_name
+            sampling, model, self._dropped, self._settings.timeout, uses_max_tokens=self._uses_max_tokens
         )
         if sampling.temperature is not None and "temperature" not in model_settings:
             self._drop("temperature", "it samples in its own way")
         return lambda: instrumented(model).request(messages, model_settings, ask)
 
     def _drop_refused(self, failure: Failure, question: Question, sampling: Sampling, mode: Mode) -> bool:
-        """Leave out what the provider refuses, if its message names it. False: there is nothing to leave out."""
+        """Leaves out from now on what the provider refuses, if its message names it. Returns whether it does."""
         message = failure.message.lower()
         if question.tools and "tool" in message and (failure.rejected or message.startswith("404")):
-            self._disable_tools(failure.message)  # OpenRouter's refusal is a 404: no endpoint supports tool use
+            self._disable_tools(failure.message)  # OpenRouter answers 404: no endpoint supports tool use
             return True
         if not failure.rejected:
             return False
-        if "max_tokens" in message and sampling.max_tokens is not None and self._old_name:
-            self._old_name = False
+        if "max_tokens" in message and sampling.max_tokens is not None and self._uses_max_tokens:
+            self._uses_max_tokens = False
             return True
-        sent = {"temperature": sampling.temperature, "seed": sampling.seed, "stop_sequences": sampling.stop or None}
-        for setting, word in _CAN_GO.items():
-            if word in message and sent[setting] is not None and setting not in self._dropped:
+        values = {"temperature": sampling.temperature, "seed": sampling.seed, "stop_sequences": sampling.stop or None}
+        for setting, word in _OPTIONAL_SETTINGS.items():
+            if word in message and values[setting] is not None and setting not in self._dropped:
                 self._drop(setting, failure.message)
                 return True
         formats = ("response_format", "json", "schema", "tool", "structured", "output")
@@ -131,8 +141,8 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         return False
 
     def _disable_tools(self, why: str) -> None:
-        if not self._no_tools:
-            self._no_tools = True
+        if not self._lacks_tools:
+            self._lacks_tools = True
             self._refused.add("tool")
             log.warning("%s does not support tools, asking for calls as JSON: %s", self.name, why)
 
@@ -141,40 +151,40 @@ class ProviderModel(ProviderClient["PydanticModel"]):
             self._dropped.add(setting)
             log.warning("%s does not support %s, continuing without: %s", self.name, setting.replace("_", " "), why)
 
-    def _answer(self, response: ModelResponse, question: Question, asked: Question, sampling: Sampling) -> Answer:
-        """asked: the question as it was sent."""
-        got = _masked(_wire().reply_of(response, asked), self._key)  # some servers echo the key they were sent
-        model = f"{self._provider}:{got.model or self._model}"
-        usage = self._usage(response, asked, got.text + "".join(str(call.arguments) for call in got.calls))
-        if got.finish == "content_filter":
+    def _answer(self, response: ModelResponse, question: Question, sent: Question, sampling: Sampling) -> Answer:
+        """The answer in a response. sent: the question as it was sent."""
+        reply = _masked(_wire().reply_of(response, sent), self._key)  # some servers echo the key
+        model = f"{self._provider}:{reply.model or self._model}"
+        usage = self._usage(response, sent, reply.text + "".join(str(call.arguments) for call in reply.calls))
+        if reply.finish == "content_filter":
             raise Unusable(f"{self.name} withheld its answer: its content filter rejected the question.", usage)
-        cut = got.finish == "length"
-        if cut and not got.text and not got.calls:
+        is_cut = reply.finish == "length"
+        if is_cut and not reply.text and not reply.calls:
             raise Unusable(
                 f"{self.name} used all {usage.output_tokens} tokens before it started to answer: raise max_tokens.",
                 usage,
             )
-        if cut:
+        if is_cut:
             log.warning("%s was cut off after %d tokens", self.name, usage.output_tokens)
-        elif got.thought and not got.text and not got.calls:
+        elif reply.thought and not reply.text and not reply.calls:
             raise Unreadable(ONLY_THOUGHTS, text="", model=model, usage=usage, thoughts=True)
-        why = f"it was cut off after {usage.output_tokens} tokens: raise max_tokens" if cut else ""
-        worded = asked if asked.schema is None else replace(question, schema=asked.schema)
+        cut_reason = f"it was cut off after {usage.output_tokens} tokens: raise max_tokens" if is_cut else ""
+        answered_question = sent if sent.schema is None else replace(question, schema=sent.schema)
         return answer_in(
-            got.text,
-            worded,
+            reply.text,
+            answered_question,
             model=model,
             usage=usage,
-            calls=got.calls,
-            repairs=got.repairs,
-            cut=why,
+            calls=reply.calls,
+            repairs=reply.repairs,
+            cut=cut_reason,
             stop=sampling.stop,
         )
 
     def _usage(self, response: ModelResponse, question: Question, text: str) -> Usage:
         counted = response.usage
         tokens = counted.input_tokens, counted.output_tokens
-        if not any(tokens):  # some servers count nothing: a rough guess holds the budget better than zero
+        if not any(tokens):  # some servers count nothing: for the budget, a rough guess is better than zero
             tokens = sum(len(m.text) for m in question.messages) // 4 + 1, len(text) // 4 + 1
             log.warning("%s reports no usage: %d and %d tokens are estimates", self.name, *tokens)
         if self._flat:
@@ -184,14 +194,14 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         return Usage(*tokens, calls=1, cost=cost)
 
 
-def _wire():  # pyright gives it the type of the module
-    from mulligan.models import wire  # with pydantic-ai
+def _wire():  # without a return type, so that pyright infers the module
+    from mulligan.models import wire  # it imports pydantic-ai
 
     return wire
 
 
-def _masked(reply_of: Reply, key: KnownSecrets) -> Reply:
+def _masked(reply: Reply, key: KnownSecrets) -> Reply:
     """The reply with the key masked wherever the server echoes it."""
-    calls = tuple(ToolCall(key.mask(call.name), key.mask_json(call.arguments)) for call in reply_of.calls)
-    model = None if reply_of.model is None else key.mask(reply_of.model)
-    return replace(reply_of, text=key.mask(reply_of.text), model=model, calls=calls)
+    calls = tuple(ToolCall(key.mask(call.name), key.mask_json(call.arguments)) for call in reply.calls)
+    model = None if reply.model is None else key.mask(reply.model)
+    return replace(reply, text=key.mask(reply.text), model=model, calls=calls)

@@ -1,7 +1,7 @@
-"""What a model and an embedder of a provider share: load the SDK once, send a request, send it again where that helps.
+"""The common part of models and embedders of a provider: loads the SDK once, sends requests, and retries them.
 
-Exponential back-off with full jitter (Brooker, "Exponential Backoff And Jitter", AWS 2015); `Retry-After` comes first.
-These are the only retries: the SDKs' own are turned off, so that attempts are counted once.
+Retries use exponential back-off with jitter (Brooker, "Exponential Backoff And Jitter", AWS 2015), but `Retry-After`
+comes first. The SDKs' own retries are turned off, so that attempts are counted once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _instruments: list[Callable[[Any], Any]] = []
 
 @contextmanager
 def instrumented_by(instrument: Callable[[Any], Any]) -> Generator[None]:
-    """Have pydantic-ai's models wrapped by this before each request, until the block ends."""
+    """Wraps pydantic-ai's models with `instrument` before each request, until the block ends."""
     _instruments.append(instrument)
     try:
         yield
@@ -42,7 +42,7 @@ def instrumented_by(instrument: Callable[[Any], Any]) -> Generator[None]:
 
 
 def instrumented(model: T) -> T:
-    """The model of pydantic-ai, in what watches its requests."""
+    """The model, wrapped by all instruments."""
     for instrument in _instruments:
         model = instrument(model)
     return model
@@ -54,7 +54,7 @@ class Target:
 
     Attributes:
         sleep: waits between attempts.
-        chance: gives numbers from 0 to 1 that vary how long.
+        chance: returns numbers from 0 to 1 that vary the wait.
     """
 
     provider: str
@@ -66,7 +66,7 @@ class Target:
 
 
 class ProviderClient(Generic[SdkT]):
-    """Calls a model through pydantic-ai's object for it, which `_build` makes."""
+    """Calls a model through an object of pydantic-ai, which `_build` makes."""
 
     def __init__(self, target: Target) -> None:
         self.id = f"{target.provider}:{target.model}"
@@ -82,32 +82,32 @@ class ProviderClient(Generic[SdkT]):
         raise NotImplementedError
 
     def load(self) -> SdkT:
-        """Import and build what the calls go through. Takes a second or two, once; nothing is called."""
+        """Imports the SDK and builds the object for calls. The first time takes a second or two; nothing is sent."""
         with self._loading:
             if self._loaded is None:
                 self._loaded = self._build()
             return self._loaded
 
     async def _ready(self) -> SdkT:
-        """The same without blocking the event loop, so that a heartbeat goes on meanwhile."""
+        """Like `load`, but without blocking the event loop."""
         return self._loaded or await asyncio.to_thread(self.load)
 
     async def _send(self, request: Callable[[], Awaitable[T]]) -> tuple[T | Failure, int]:
-        """The answer, or the last failure; and the number of attempts."""
+        """The response or the last failure, and the number of attempts."""
         settings = self._settings
         for attempt in range(1, settings.attempts + 1):
-            got = await self._attempt(request)
-            if not isinstance(got, Failure) or not got.retry or attempt == settings.attempts:
-                return got, attempt
-            seconds = _wait(got, attempt, settings, self._chance())
+            result = await self._attempt(request)
+            if not isinstance(result, Failure) or not result.retry or attempt == settings.attempts:
+                return result, attempt
+            seconds = _wait(result, attempt, settings, self._chance())
             log.warning(
-                "attempt %d of %d failed (%s), next in %.1f s", attempt, settings.attempts, got.message, seconds
+                "attempt %d of %d failed (%s), next in %.1f s", attempt, settings.attempts, result.message, seconds
             )
             await self._sleep(seconds)
         raise AssertionError("attempts must be at least 1")
 
     async def _attempt(self, request: Callable[[], Awaitable[T]]) -> T | Failure:
-        """One attempt. A failure is returned as text, so that no exception carries a header or a key further."""
+        """One attempt. It returns a failure as text, so that no exception carries a header or a key out."""
         seconds = self._settings.timeout
         async with _slot(self._provider, self._settings.parallel):
             try:
@@ -119,12 +119,12 @@ class ProviderClient(Generic[SdkT]):
                 return failure_of(error, self.id, self._access.variable, self._access.secrets)
 
     def _error(self, failure: Failure, attempts: int) -> ModelError:
-        often = "once" if attempts == 1 else f"{attempts} times"
-        return ModelError(f"{self._where} failed (tried {often}): {failure.message} {failure.advice}")
+        times = "once" if attempts == 1 else f"{attempts} times"
+        return ModelError(f"{self._where} failed (tried {times}): {failure.message} {failure.advice}")
 
     @property
     def _where(self) -> str:
-        """The model, and its server where that is not the provider's own."""
+        """The model, and its server if that is not the provider's own."""
         return f"{self.id} at {without_credentials(self._access.base_url)}" if self._access.base_url else self.id
 
 
@@ -135,7 +135,7 @@ def _wait(failure: Failure, attempt: int, settings: CallSettings, chance: float)
 
 
 Slots: TypeAlias = Callable[[str, int], AbstractAsyncContextManager[Any]]
-"""What to hold while a call to this provider is in flight, of which there may be so many."""
+"""Returns what to hold during a call, for a provider and its maximum number of concurrent calls."""
 
 _shared: list[Slots] = []
 _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, int], asyncio.Semaphore]] = WeakKeyDictionary()
@@ -143,7 +143,7 @@ _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, int], async
 
 @contextmanager
 def slots_from(shared: Slots) -> Generator[None]:
-    """Have calls take their slots from here, where several processes share them, until the block ends."""
+    """Makes calls take their slots from `shared`, for slots that several processes share, until the block ends."""
     _shared.append(shared)
     try:
         yield
@@ -152,8 +152,8 @@ def slots_from(shared: Slots) -> Generator[None]:
 
 
 def _slot(provider: str, parallel: int) -> AbstractAsyncContextManager[Any]:
-    """To be held while a call is in flight: one for all models of a provider (per event loop, as locks are)."""
+    """What to hold during a call. All models of a provider share the slots (per event loop, because locks are)."""
     if _shared:
         return _shared[-1](provider, parallel)
-    ours = _slots.setdefault(asyncio.get_running_loop(), {})
-    return ours.setdefault((provider, parallel), asyncio.Semaphore(parallel))
+    slots = _slots.setdefault(asyncio.get_running_loop(), {})
+    return slots.setdefault((provider, parallel), asyncio.Semaphore(parallel))

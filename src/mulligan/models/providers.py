@@ -1,6 +1,7 @@
 """The providers whose key variable and package are known without importing pydantic-ai.
 
-The others that pydantic-ai knows (Bedrock, Azure, Vertex, ...) work too. Opening one shows what it lacks.
+pydantic-ai's other providers (Bedrock, Azure, Vertex, ...) work as well. Opening one of their models shows what it
+lacks.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from urllib.parse import urlsplit
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import numbers, require
 from mulligan.models.settings import CallSettings
-from mulligan.text.secrets import MASK, secrets_of
+from mulligan.text.secret_rules import secrets_of
+from mulligan.text.secrets import MASK
 
 _SCHEMES = ("http", "https", "socks5", "socks5h")
 
@@ -31,8 +33,8 @@ class Provider:
     """How to reach a provider.
 
     Attributes:
-        keys: variables that may hold the key; the first that is set counts.
-        package: what must be importable.
+        keys: variables that may hold the key; the first one that is set counts.
+        package: the package that must be importable.
         extra: the extra of pydantic-ai-slim that installs it.
         url: variables that may hold a base URL; none if only the provider's own server exists.
         home: the default base URL.
@@ -63,7 +65,7 @@ PROVIDERS = _read()
 
 @dataclass(frozen=True)
 class Access:
-    """How a provider is reached: the variable that holds the key (for messages), the key, the server."""
+    """How to reach a provider: the variable that holds the key (for messages), the key, and the server."""
 
     variable: str = ""
     key: str | None = None
@@ -74,11 +76,11 @@ class Access:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never be shown: the key, and a password inside the base URL. Of a provider that reads its own
-        variables, such as Bedrock: all variables whose names say that they hold a secret."""
+        """The values to mask: the key, and the password in the base URL. For a provider that reads its own variables,
+        such as Bedrock, also all variables whose names say that they hold a secret."""
         password = urlsplit(self.base_url).password if self.base_url else None
-        read = () if self.key or self.variable else secrets_of(os.environ)
-        return tuple(secret for secret in (self.key, password, *read) if secret)
+        others = () if self.key or self.variable else secrets_of(os.environ)
+        return tuple(secret for secret in (self.key, password, *others) if secret)
 
     @property
     def at_home(self) -> bool:
@@ -95,7 +97,7 @@ def without_credentials(url: str | None) -> str | None:
 
 
 def check_proxies() -> None:
-    """Raises `InvalidInput` that names the variable whose proxy cannot be used; a password in it is not shown."""
+    """Raises `InvalidInput` for a proxy that cannot be used. It names the variable, and hides a password in it."""
     if "*" in (part.strip() for part in _variable("no_proxy")[1].split(",")):
         return
     for wanted in ("http_proxy", "https_proxy", "all_proxy"):
@@ -105,7 +107,7 @@ def check_proxies() -> None:
         try:
             url = urlsplit(value if "://" in value else f"http://{value}")
             usable = bool(url.hostname) and url.scheme in _SCHEMES and url.port != 0 and value == value.strip()
-        except ValueError:  # a port that is no number, a bracket that is not closed
+        except ValueError:  # a port that is not a number, a bracket that is not closed
             usable = False
         shown = value.rpartition("@")[2]
         if not usable:
@@ -117,16 +119,18 @@ def check_proxies() -> None:
 
 
 def _variable(name: str) -> tuple[str, str]:
-    """The name that is set and its value; as in other programs, the name in small letters comes first."""
-    for written in (name, name.upper()):
-        if value := os.environ.get(written, ""):
-            return written, value
+    """The name in lower or upper case that is set, and its value. As in other programs, lower case comes first."""
+    for variant in (name, name.upper()):
+        if value := os.environ.get(variant, ""):
+            return variant, value
     return name, ""
 
 
 def access(name: str, model: str, settings: CallSettings, given: str | None = None) -> Access:
-    """Key and server for a provider of the table. given: the key, where it is not to be read from the environment.
-    Raises `InvalidInput` that says what to set or to install."""
+    """Key and server of a provider of the table. given: a key to use instead of the one in the environment.
+
+    Raises `InvalidInput`, which says what to set or to install.
+    """
     require_sdk(f"{name}:{model} needs pydantic-ai")
     check_proxies()
     provider = PROVIDERS[name]
@@ -145,25 +149,22 @@ def access(name: str, model: str, settings: CallSettings, given: str | None = No
             f"The address of the server of {name}, {without_credentials(base_url)!r}, must begin with http:// or https://."
         )
     if base_url and urlsplit(base_url).hostname == "api.openai.com":
-        base_url = None  # OpenAI's own server: the default, which offers more than the copied format
+        base_url = None  # OpenAI's own server is the default, and offers more than the format that others copy
     variable, key = ("", given) if given else _first((settings.key,) if settings.key else provider.keys)
-    if (
-        key is None
-        and not provider.keyless
-        and not (base_url and provider.keys == PROVIDERS["openai"].keys and not settings.key)
-    ):
+    is_own_server = bool(base_url) and provider.keys == PROVIDERS["openai"].keys and not settings.key
+    if key is None and not provider.keyless and not is_own_server:
         wanted = settings.key or " or ".join(provider.keys)
         raise MissingKey(f"{name}:{model} needs a key: set {wanted}, or use a model that needs none (model='local').")
     return Access(variable, key, base_url or provider.home)
 
 
 def require_sdk(need: str) -> None:
-    """Raises `MissingExtra`, whose message begins with `need`, without pydantic-ai."""
+    """Raises `MissingExtra`, whose message begins with `need`, if pydantic-ai is not installed."""
     require(need, "pydantic_ai", "models", distribution="pydantic-ai-slim")
 
 
 def _check_anthropic(what: str) -> None:
-    """Raises `InvalidInput` for an SDK that this pydantic-ai admits and cannot call: it came later."""
+    """Raises `InvalidInput` for a newer SDK that this version of pydantic-ai accepts but cannot call."""
     from importlib.metadata import version
 
     ours, theirs = version("pydantic-ai-slim"), version("anthropic")
@@ -174,7 +175,7 @@ def _check_anthropic(what: str) -> None:
 
 
 def known_models() -> Sequence[str]:
-    """The models that pydantic-ai knows, as PROVIDER:NAME; empty without it."""
+    """The models that pydantic-ai knows, as PROVIDER:NAME; empty if it is not installed."""
     try:
         from pydantic_ai.models import known_model_names
     except ImportError:
@@ -183,7 +184,7 @@ def known_models() -> Sequence[str]:
 
 
 def _first(variables: tuple[str, ...]) -> tuple[str, str | None]:
-    """The first variable that is set, and its value; else the first one's name, and None."""
+    """The first variable that is set, and its value; if none is set, the first variable and None."""
     for variable in variables:
         if value := os.environ.get(variable, "").strip():
             return variable, value

@@ -1,4 +1,4 @@
-"""A model that repeats the answers of a recorded run, and answers nothing else. Needs no provider and no key."""
+"""A model that repeats the answers of a recorded run, and nothing else. It needs no provider and no key."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ from mulligan.models.requests import hash_of, request_of, without_model
 
 
 class ReplayedModel:
-    """Finds the recorded answer by the whole request: messages, schema and sampling; the model's id is left out.
+    """Finds the recorded answer by the whole request: messages, schema and sampling, but not the model's id.
 
-    steps: journal steps as `mulligan runs export` writes them, {key, request, result}; those of models count. The same
-    request recorded several times is answered in the order of the recording.
+    If a request was recorded several times, the answers come in the order of the recording.
+
+    Args:
+        steps: the model calls among the journal steps that `mulligan runs export` writes: {key, request, result}.
     """
 
     def __init__(self, steps: list[dict[str, Any]], name: str = "replay") -> None:
         self.name = self.id = name
         self._steps = steps
-        self._left: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._unused: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         for step in steps:
-            self._left[hash_of(step["request"])].append(step)
+            self._unused[hash_of(step["request"])].append(step)
 
     @classmethod
     def parse(cls, file: str, text: str) -> ReplayedModel:
-        """Read an export. Raises `InvalidInput` if it is not one, or holds no model call."""
+        """Reads an export. Raises `InvalidInput` if it is not one, or contains no model call."""
         try:
             export: Json = json.loads(text)
             rows = cast(list[dict[str, Any]], export["steps"])
@@ -47,22 +49,22 @@ class ReplayedModel:
         return model
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Raises `ModelError` for a question that was not recorded: it names the nearest, and where that differs."""
+        """Raises `ModelError` if the question was not recorded; it names the most similar one and the differences."""
         request = request_of(self.id, question, sampling)
-        steps = self._left.get(hash_of(request))
+        steps = self._unused.get(hash_of(request))
         if not steps:
             raise ModelError(f"{self.name}: {self._why_not(request)}")
         row = steps.pop(0)["result"]
         return read_result(row, Usage(**row["usage"]))
 
     def _why_not(self, request: Json) -> str:
-        mine = _leaves(without_model(request))
-        nearest = max(self._steps, key=lambda step: len(mine & _leaves(without_model(step["request"]))))
-        where = changes(without_model(nearest["request"]), without_model(request))
-        if not where:
+        leaves = _leaves(without_model(request))
+        nearest = max(self._steps, key=lambda step: len(leaves & _leaves(without_model(step["request"]))))
+        differences = changes(without_model(nearest["request"]), without_model(request))
+        if not differences:
             times = sum(hash_of(step["request"]) == hash_of(request) for step in self._steps)
             return f"this was recorded {times} times and is asked once more (last at {nearest['key']})."
-        return f"this was not recorded; the nearest is {nearest['key']}, which differs in {', '.join(where)}."
+        return f"this was not recorded; the nearest is {nearest['key']}, which differs in {', '.join(differences)}."
 
 
 def _is_model(row: dict[str, Any]) -> bool:
@@ -71,7 +73,7 @@ def _is_model(row: dict[str, Any]) -> bool:
 
 
 def _leaves(value: Json, at: str = "") -> set[tuple[str, str]]:
-    """Each line of each value with the place where it stands: what two requests have in common can be counted."""
+    """Each line of each value with its path, so that the common lines of two requests can be counted."""
     if isinstance(value, dict):
         return {leaf for key, inner in cast(dict[str, Json], value).items() for leaf in _leaves(inner, f"{at}.{key}")}
     if isinstance(value, list):

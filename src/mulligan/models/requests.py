@@ -1,4 +1,4 @@
-"""A model call as canonical JSON, for the journal and for finding recordings. Without headers, keys and times."""
+"""Model calls as canonical JSON, for the journal and to find recordings. It has no headers, keys or times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mulligan.text.secrets import each_text, mask_json, one_mask
 
 
 def request_of(model: str, question: Question, sampling: Sampling) -> Json:
-    """{model, messages, schema, sampling}; images whole, in base64. Tools and calls only where there are any."""
+    """{model, messages, schema, sampling}, with whole images in base64; tools and calls only if there are any."""
     request: dict[str, Json] = {
         "model": model,
         "messages": [_message(message) for message in question.messages],
@@ -32,7 +32,7 @@ def request_of(model: str, question: Question, sampling: Sampling) -> Json:
 
 
 def result_of(answer: Answer) -> dict[str, Json]:
-    """{content, model, usage} and calls, raw and repairs, if there are any; `answer_of` reads it."""
+    """{content, model, usage}, and calls, raw and repairs if there are any. `answer_of` reads it."""
     row: dict[str, Json] = {"content": answer.content, "model": answer.model, "usage": asdict(answer.usage)}
     row |= {"raw": answer.raw} if answer.raw else {}
     row |= {"repairs": [*answer.repairs]} if answer.repairs else {}
@@ -52,25 +52,28 @@ def without_model(request: Json) -> Json:
 
 
 def hash_of(request: Json) -> str:
-    """The sha256 by which a recording answers. Secrets count as masked, as they are in an export,
-    and which of several secrets a mask stands for does not count: older exports do not say."""
+    """The sha256 by which a recorded answer is found.
+
+    Secrets are masked first, as in an export. All masks count as equal, because older exports do not tell which secret
+    a mask stands for.
+    """
     return digest(each_text(mask_json(without_model(request)), lambda text, _: one_mask(text)))
 
 
 def _message(message: Message) -> Json:
-    said: dict[str, Json] = {"role": message.role, "text": message.text}
+    row: dict[str, Json] = {"role": message.role, "text": message.text}
     if message.images:
-        said["images"] = [
+        row["images"] = [
             {"media_type": image.media_type, "data": b64encode(image.data).decode()} for image in message.images
         ]
-    return said | _calls(message.calls)
+    return row | _calls(message.calls)
 
 
 def _tool(tool: Tool) -> Json:
-    """What the model sees of the tool."""
+    """The part of a tool that the model sees."""
     return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
 
 
 def _calls(calls: Iterable[ToolCall]) -> dict[str, Json]:
-    made: list[Json] = [{"name": call.name, "arguments": call.arguments} for call in calls]
-    return {"calls": made} if made else {}
+    rows: list[Json] = [{"name": call.name, "arguments": call.arguments} for call in calls]
+    return {"calls": rows} if rows else {}

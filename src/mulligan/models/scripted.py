@@ -20,22 +20,21 @@ _RULE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
 
 
 class ScriptedModel:
-    """A model for tests: gives its answers in order, or calls a function for each. Usage is counted in words, so
-    budgets can be tested exactly.
+    """A model for tests. It gives prepared answers in order, or calls a function for each.
 
-    A question with tools is answered by a text, by {"tool": NAME, "arguments": {...}} (one call), or by {"calls":
-    [{"tool": NAME, "arguments": {...}}, ...]} (several); a "text" beside them is part of the answer. The script starts
-    again in each process: for an episode that is killed and resumed, pass a function of the question.
+    Usage is counted in words, so that budgets can be tested exactly. A question with tools is answered by a text, by
+    {"tool": NAME, "arguments": {...}} (one call), or by {"calls": [{"tool": NAME, "arguments": {...}}, ...]} (several);
+    a "text" beside them is part of the answer. The script starts again in each process: for an episode that is killed
+    and resumed, pass a function of the question.
 
     Args:
         answers: texts, JSON values for questions with a schema, exceptions to raise; or a function of question and
-            sampling that returns one of these. A text that answers a question with a schema is read as a provider's
-            would be.
-        cost: US dollars of each call. None is unknown.
+            sampling that returns one of these. A text that answers a question with a schema is read like a provider's.
+        cost: US dollars per call. None: unknown.
         sees: whether it accepts images.
 
     Attributes:
-        questions, samplings: what was asked so far.
+        questions, samplings: the questions and samplings so far.
     """
 
     def __init__(
@@ -56,9 +55,9 @@ class ScriptedModel:
 
     @classmethod
     def parse(cls, file: str, text: str) -> ScriptedModel:
-        """From a file: a JSON list (.json), a JSON value a line (.jsonl), or texts between lines of `---`.
+        """Reads a script: a JSON list (.json), a JSON value in each line (.jsonl), or texts between lines of `---`.
 
-        Raises `InvalidInput`. The id holds the hash of the text, so that a changed script is noticed.
+        The model's id contains the hash of the text, so that a changed script is noticed. Raises `InvalidInput`.
         """
         answers = _read(file, text)
         if not answers:
@@ -68,8 +67,11 @@ class ScriptedModel:
         return model
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Raises `ModelError` when the script is at its end, `InvalidInput` for an answer to a question with tools that
-        is neither text nor calls, and the exceptions that are part of the script."""
+        """Gives the next answer.
+
+        Raises `ModelError` at the end of the script, `InvalidInput` if the answer to a question with tools is neither
+        text nor calls, and the exceptions in the script.
+        """
         self.questions.append(question)
         self.samplings.append(sampling)
         line = self._function(question, sampling) if self._function else self._next()
@@ -79,24 +81,24 @@ class ScriptedModel:
         asked = sum(len(message.text.split()) for message in question.messages)
         usage = Usage(asked, len(text.split()), calls=1, cost=self._cost)
         if question.tools and not isinstance(line, str):
-            said, calls = self._called(line)
-            return Answer(said, self.id, usage, calls)
+            text, calls = self._parse_calls(line)
+            return Answer(text, self.id, usage, calls)
         if question.schema is not None and not isinstance(line, str):
             return Answer(line, self.id, usage)
         return answer_in(text, question, model=self.id, usage=usage)
 
-    def _called(self, line: Json) -> tuple[str, tuple[ToolCall, ...]]:
-        """The text and the calls of a line that is no text."""
-        given = cast(dict[str, Json], line) if isinstance(line, dict) else {}
+    def _parse_calls(self, line: Json) -> tuple[str, tuple[ToolCall, ...]]:
+        """The text and the calls of a line that is not a text."""
+        table = cast(dict[str, Json], line) if isinstance(line, dict) else {}
         try:
-            made = [(each["tool"], each.get("arguments", {})) for each in given.get("calls", [given])]
+            calls = tuple(ToolCall(call["tool"], call.get("arguments", {})) for call in table.get("calls", [table]))
         except (KeyError, TypeError, AttributeError):
             raise InvalidInput(
                 f"{self.name}, answer {len(self.questions)}, cannot answer a question with tools: "
                 f"{json.dumps(line, ensure_ascii=False)[:80]}. Write a text, "
                 '{"tool": NAME, "arguments": {...}}, or {"calls": [...]} with such objects.'
             ) from None
-        return given.get("text", ""), tuple(ToolCall(name, arguments) for name, arguments in made)
+        return table.get("text", ""), calls
 
     def _next(self) -> Line:
         number = len(self.questions)

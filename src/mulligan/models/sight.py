@@ -1,4 +1,4 @@
-"""What a model that cannot see is sent instead of an image: the words of one that can, or that there was an image."""
+"""Replaces images for a model that cannot see: by a description from another model, or by a note."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ UNSEEN = "You cannot be sent images, and no other model has described this one."
 
 
 def sees(model: Model) -> bool:
-    """Whether the model can be sent images. One that does not say can."""
+    """Whether the model accepts images. A model that does not tell is assumed to accept them."""
     return bool(with_defaults(model, SeeingModel).sees)
 
 
 class Describer:
-    """Has a model that sees describe images: each once in an episode, whoever asks, also after a resume.
+    """Lets a vision model describe images, each only once in an episode, also after a resume.
 
     Args:
-        model: the vision model, gated: its calls are journaled, counted and held within the budget.
+        model: the vision model behind a gate, so that its calls are journaled, counted and kept within the budget.
         journal, meter: those of the drive.
     """
 
@@ -48,12 +48,14 @@ class Describer:
         sha256 = sha256_of(image)
         async with self._locks[sha256]:
             if sha256 not in self._known:
-                self._known[sha256] = await self._described(sha256, image)
+                self._known[sha256] = await self._description(sha256, image)
         return self._known[sha256]
 
-    async def _described(self, sha256: str, image: Image) -> str:
-        """A step outside of all moves, so that a later move finds it in the record. Its usage belongs to the move that
-        asked first, and is counted again only where that move is made again."""
+    async def _description(self, sha256: str, image: Image) -> str:
+        """Asks the model in a journal step outside of all moves, so that later moves find it.
+
+        Its usage belongs to the move that asked first, and is counted again only when that move is replayed.
+        """
         asked, move = False, path().split("/")[:2]
 
         async def ask() -> Json:
@@ -74,16 +76,17 @@ class Describer:
 async def in_words(question: Question, describer: Describer | None) -> Question:
     """The question with words in place of its images."""
     images = [image for message in question.messages for image in message.images]
-    said: list[str] = []
+    texts: list[str] = []
     for number, image in enumerate(images, 1):
         label = f"Image {number} of {len(images)} ({image_text(image)})"
         words = await describer.describe(image) if describer else ""
-        told = labelled(f"{label}, in the words of a model that saw it", words)
-        said.append(told or f"{label}: {UNSEEN}")
-    left = iter(said)
-    return replace(question, messages=tuple(_worded(message, left) for message in question.messages))
+        description = labelled(f"{label}, in the words of a model that saw it", words)
+        texts.append(description or f"{label}: {UNSEEN}")
+    remaining = iter(texts)
+    return replace(question, messages=tuple(_with_texts(message, remaining) for message in question.messages))
 
 
-def _worded(message: Message, words: Iterator[str]) -> Message:
-    parts = (message.text, *(next(words) for _ in message.images))
+def _with_texts(message: Message, texts: Iterator[str]) -> Message:
+    """The message with the next texts in place of its images."""
+    parts = (message.text, *(next(texts) for _ in message.images))
     return replace(message, text="\n\n".join(part for part in parts if part), images=()) if message.images else message

@@ -1,7 +1,7 @@
 """One step of an agent: a single answer (oneshot), or thinking and calling tools until `finish` (react).
 
-ReAct (Yao et al. 2023) with real tool calls. An actor, an evaluator or a reflector performs a step within one move of
-the episode.
+This is ReAct (Yao et al. 2023) with real tool calls. An actor, an evaluator or a reflector performs a step within one
+move of the episode.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ToolError, UnknownName
 from mulligan.core.loops import LoopDetector
@@ -22,9 +22,9 @@ from mulligan.core.records import Image, Json, Spec, Step
 from mulligan.models.json_answers import recordable
 from mulligan.text.formatting import observed_text, refusal_text
 
-RESULT = 12_000  # characters of a tool's answer that the model is shown
+MAX_RESULT_CHARACTERS = 12_000  # of a tool's result that the model sees
 
-CALLS = 50  # calls of one answer that are made: `max_iter` counts answers, and one can hold thousands of calls
+MAX_CALLS = 50  # that are made for one answer: `max_iter` counts answers, and one answer can have thousands of calls
 
 _CALL = re.compile(r"([A-Za-z0-9_-]{1,64})\((.*)\)", re.DOTALL)
 _ARGUMENT = re.compile(r"([^\s=,\"']+)\s*=\s*")
@@ -33,7 +33,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 READ = "read_skill"  # the tool that shows a skill's text and unlocks the tools that it names
 
-FILES = 50  # files of a skill that are listed below its text
+MAX_FILES = 50  # of a skill that are listed below its text
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class StepFile:
     """The content of a step's file: the system prompt and how the step is performed.
 
     Attributes:
-        max_iter: model calls at most in a react step.
-        uses: the skills that are offered.
-        skills: all that can be read, by name.
-        tools: what can be called from the start, as a skill names its tools.
+        max_iter: maximum number of model calls in a react step.
+        uses: the names of the skills that can be read from the start.
+        skills: all skills that can become readable, by name.
+        tools: the tools that can be called from the start, named as in a skill.
     """
 
     instructions: str
@@ -73,8 +73,8 @@ class StepFile:
 
     @classmethod
     def parse(cls, table: Mapping[str, Any]) -> StepFile:
-        """Read a recorded setting. Raises `InvalidInput` for an unknown key or a wrong value."""
-        known = [f.name for f in fields(cls)]
+        """Reads a recorded setting. Raises `InvalidInput` for an unknown key or a wrong value."""
+        known = [field.name for field in fields(cls)]
         for key in table:
             if key not in known:
                 raise UnknownName("key of a step", key, known)
@@ -94,9 +94,12 @@ class StepFile:
 
 @dataclass(frozen=True)
 class Performed:
-    """The result of a step. `key` is that of `finish`, None where the step ended with plain text.
+    """The result of a step.
 
-    `halted` says why it ended without an end of its own; `text` is then the last thing that was said.
+    Attributes:
+        text: the result; if the step was halted, the last text of the model.
+        key: the key of `finish`; None if the step ended with plain text.
+        halted: why the step ended before its result.
     """
 
     text: str
@@ -119,7 +122,7 @@ FINISH = Tool(
 
 
 def question_of(step: StepFile, text: str, images: tuple[Image, ...] = ()) -> Question:
-    """What a oneshot step asks."""
+    """The question of a oneshot step."""
     return Question((Message("system", step.instructions.strip()), Message("user", text, images)))
 
 
@@ -132,9 +135,9 @@ async def perform(
     seed: int,
     images: tuple[Image, ...] = (),
 ) -> Performed:
-    """Perform the step on this text. Tool calls are journal steps `tool.<name>`.
+    """Performs the step on this text. Tool calls are journal steps `tool.<name>`.
 
-    What a tool or the model did wrong goes back to the model. Raises what the model and the journal raise.
+    Errors of tools and mistakes of the model are reported to the model. Raises what the model and the journal raise.
     """
     sampling = Sampling(step.temperature, step.max_tokens, seed)
     if step.pattern == "oneshot":
@@ -152,18 +155,18 @@ class _React:
         self._step, self._model, self._journal, self._toolbox = step, model, journal, toolbox
         self._sampling = sampling
         self._messages = [Message("system", _system(step)), task]
-        self._tools: dict[str, tuple[str, Tool]] = {}  # by the tool's name: what offers it
+        self._tools: dict[str, tuple[str, Tool]] = {}  # by the tool's name: its source and the tool
         self._readable = list(step.uses)
         self._steps: list[Step] = []
         self._circles = LoopDetector()
         self._warned = False
 
     async def run(self) -> Performed:
-        said = ""
+        last_text = ""
         if self._step.tools:
-            failed, _, _ = await self._unlock("", self._step.tools)
-            if failed:
-                self._nudge(_error(failed))
+            unlocked = await self._unlock("", self._step.tools)
+            if unlocked.error:
+                self._nudge(_error(unlocked.error))
         for _ in range(self._step.max_iter):
             try:
                 answer = await self._model.ask(Question(tuple(self._messages), tools=self._offered()), self._sampling)
@@ -171,7 +174,7 @@ class _React:
                 self._nudge(f"[error: {error} Call a tool, or finish.]")
                 continue
             text = str(answer.content or "").strip()
-            said = text or said
+            last_text = text or last_text
             if not answer.calls and text:
                 return Performed(text, None, tuple(self._steps))
             if not answer.calls:
@@ -180,20 +183,21 @@ class _React:
             self._messages.append(Message("assistant", text, calls=answer.calls))
             for number, call in enumerate(answer.calls):
                 thought = "" if number else text
-                if ended := self._finished(call, thought):
-                    return ended
-                if number < CALLS:
-                    step = replace(await self._done(call), thought=thought)
+                if performed := self._finished(call, thought):
+                    return performed
+                if number < MAX_CALLS:
+                    step = replace(await self._perform_call(call), thought=thought)
                 else:
-                    step = Step(thought, shown(call), _error(f"only {CALLS} calls of one answer are made"))
+                    step = Step(thought, shown(call), _error(f"only {MAX_CALLS} calls of one answer are made"))
                 self._messages.append(Message("tool", observed_text(step)))
                 self._steps.append(step)
             if why := self._stop_for_circling(answer.calls):
-                return Performed(said, None, tuple(self._steps), why)
+                return Performed(last_text, None, tuple(self._steps), why)
         why = f"the step limit of {self._step.max_iter} was reached without a call of finish"
-        return Performed(said, None, tuple(self._steps), why)
+        return Performed(last_text, None, tuple(self._steps), why)
 
     def _nudge(self, text: str) -> None:
+        """Tells the model what it did wrong."""
         self._messages.append(Message("user", text))
         self._steps.append(Step(observation=text))
 
@@ -206,14 +210,11 @@ class _React:
         arguments = _object(call)
         if call.name != FINISH.name or arguments is None or "key" not in arguments or "value" not in arguments:
             return None
-        key, value = (
-            v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)
-            for v in (arguments["key"], arguments["value"])
-        )
-        return Performed(value.strip(), key.strip(), (*self._steps, Step(thought, f"finish(key={key.strip()!r})")))
+        key, value = _as_text(arguments["key"]), _as_text(arguments["value"])
+        return Performed(value, key, (*self._steps, Step(thought, f"finish(key={key!r})")))
 
-    async def _done(self, call: ToolCall) -> Step:
-        """The step of this call, or of the one in its place. A call of a tool is checked first."""
+    async def _perform_call(self, call: ToolCall) -> Step:
+        """Makes the call, or the one that a check puts in its place, and returns the step."""
         check = None
         if call.name in self._tools and _object(call) is not None:
             tools = [tool for _, tool in self._tools.values()]
@@ -222,10 +223,10 @@ class _React:
             return Step(action=shown(call), observation=f"[{refusal_text(check)}]", check=check)
         if check is not None and check.change:
             call = call_of(check.change)
-        return Step(action=shown(call), observation=await self._answered(call), check=check)
+        return Step(action=shown(call), observation=await self._result(call), check=check)
 
-    async def _answered(self, call: ToolCall) -> str:
-        """The text of a call's result, shortened, for the model."""
+    async def _result(self, call: ToolCall) -> str:
+        """Makes the call, and returns the text of its result, shortened for the model."""
         arguments = _object(call)
         if arguments is None:
             return _error(f"the arguments of {call.name} must be a JSON object")
@@ -254,25 +255,26 @@ class _React:
         skill = self._step.skills[name]
         if path:
             return await self._read_file(skill, path)
-        failed, unlocked, taken = await self._unlock(name, skill.tools)
-        if failed:
-            return _error(failed)
-        further = [other for other in skill.uses if other not in self._readable]
-        self._readable += further
+        unlocked = await self._unlock(name, skill.tools)
+        if unlocked.error:
+            return _error(unlocked.error)
+        new_skills = [other for other in skill.uses if other not in self._readable]
+        self._readable += new_skills
         parts = [skill.body.strip()]
-        if unlocked:
-            parts.append(f"Tools that you can call now: {', '.join(unlocked)}")
-        if taken:
-            parts.append(f"Not to be had, because another tool has the name: {', '.join(taken)}")
-        if further:
-            parts.append(f"Skills that you can read now:\n{_listed(further, self._step.skills)}")
-        if skill.folder and (names := await asyncio.to_thread(skill_files, skill.folder)):
-            more = f" and {len(names) - FILES} more" if len(names) > FILES else ""
-            parts.append(f"Files in {skill.folder}; read one with {READ}(name, path): {', '.join(names[:FILES])}{more}")
+        if unlocked.tools:
+            parts.append(f"Tools that you can call now: {', '.join(unlocked.tools)}")
+        if unlocked.refused:
+            parts.append(f"Not to be had, because another tool has the name: {', '.join(unlocked.refused)}")
+        if new_skills:
+            parts.append(f"Skills that you can read now:\n{_listed(new_skills, self._step.skills)}")
+        if skill.folder and (files := await asyncio.to_thread(skill_files, skill.folder)):
+            more = f" and {len(files) - MAX_FILES} more" if len(files) > MAX_FILES else ""
+            listed = ", ".join(files[:MAX_FILES])
+            parts.append(f"Files in {skill.folder}; read one with {READ}(name, path): {listed}{more}")
         return "\n\n".join(parts)
 
-    async def _unlock(self, skill: str, sources: Sequence[str]) -> tuple[str, list[str], list[str]]:
-        """Offers the tools of these sources. Returns an error, the tools' names, and names that were taken already."""
+    async def _unlock(self, skill: str, sources: Sequence[str]) -> _Unlocked:
+        """Offers the tools of these sources from now on."""
 
         async def do() -> Json:
             offers: dict[str, Json] = {}
@@ -284,13 +286,13 @@ class _React:
             return {"failed": "", "offers": offers}
 
         row = await self._journal.step(f"tool.{READ}", {"name": skill, "tools": list(sources)}, do)
-        unlocked, taken = list[str](), list[str]()
+        unlocked = _Unlocked(row["failed"], [], [])
         for source, tools in cast(dict[str, list[dict[str, Any]]], row["offers"]).items():
-            for tool in (Tool(**made) for made in tools):
-                own = tool.name in (FINISH.name, READ)
-                first = "" if own else self._tools.setdefault(tool.name, (source, tool))[0]
-                (unlocked if first == source else taken).append(tool.name)
-        return row["failed"], unlocked, taken
+            for tool in (Tool(**table) for table in tools):
+                is_reserved = tool.name in (FINISH.name, READ)
+                owner = "" if is_reserved else self._tools.setdefault(tool.name, (source, tool))[0]
+                (unlocked.tools if owner == source else unlocked.refused).append(tool.name)
+        return unlocked
 
     async def _read_file(self, skill: Skill, path: str) -> str:
         async def do() -> Json:
@@ -300,7 +302,7 @@ class _React:
         return _cut(await self._journal.step(f"tool.{READ}", request, do, repeatable=True))
 
     def _stop_for_circling(self, calls: Sequence[ToolCall]) -> str | None:
-        """Why to stop, when the model goes in circles a second time. The first time it gets a note."""
+        """Why to stop if the model goes in circles a second time. The first time, it gets a note."""
         why = None
         for call in calls:
             why = self._circles.add(shown(call)) or why
@@ -317,34 +319,49 @@ class _React:
         return None
 
 
+class _Unlocked(NamedTuple):
+    """The result of unlocking tools.
+
+    Attributes:
+        error: why none can be offered.
+        tools: the names of the tools that can be called now.
+        refused: names that another tool already has.
+    """
+
+    error: str
+    tools: list[str]
+    refused: list[str]
+
+
 def shown(call: ToolCall) -> str:
     """A call in the form of a trajectory's action."""
-    given = _object(call)
-    if given is None:
+    arguments = _object(call)
+    if arguments is None:
         return f"{call.name}({call.arguments})"
-    return f"{call.name}({', '.join(f'{k}={json.dumps(v, ensure_ascii=False)}' for k, v in given.items())})"
+    texts = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+    return f"{call.name}({', '.join(texts)})"
 
 
 def call_of(text: str) -> ToolCall:
-    """The call in a text of the form that `shown` gives it. Raises `BadAnswer` with what is wrong."""
-    found = _CALL.fullmatch(text.strip())
-    if found is None:
+    """The call in a text of the form that `shown` writes. Raises `BadAnswer`, which says what is wrong."""
+    call = _CALL.fullmatch(text.strip())
+    if call is None:
         raise BadAnswer('A call has the form tool(name="value", other=2).')
-    given, at, arguments = found[2].strip(), 0, dict[str, Json]()
+    written, position, arguments = call[2].strip(), 0, dict[str, Json]()
     try:
-        while at < len(given):
-            name = _ARGUMENT.match(given, at)
+        while position < len(written):
+            name = _ARGUMENT.match(written, position)
             if name is None or name[1] in arguments:
                 raise BadAnswer('Each argument of a call needs its name, once: tool(name="value", other=2).')
-            value, at = _DECODER.raw_decode(given, name.end())
+            value, position = _DECODER.raw_decode(written, name.end())
             arguments[name[1]] = recordable(value)
-            between = _COMMA.match(given, at)
-            if between is None and at < len(given):
+            comma = _COMMA.match(written, position)
+            if comma is None and position < len(written):
                 raise ValueError
-            at = between.end() if between else at
+            position = comma.end() if comma else position
     except (ValueError, RecursionError):
         raise BadAnswer("The arguments of a call are JSON: texts in double quotes, numbers, lists.") from None
-    return ToolCall(found[1], arguments)
+    return ToolCall(call[1], arguments)
 
 
 def _system(step: StepFile) -> str:
@@ -366,33 +383,34 @@ def _read_skill(names: Sequence[str]) -> Tool:
 
 
 def skill_folders_of(role: Spec) -> tuple[str, ...]:
-    """The folders of the skills of a recorded step, which its commands may read."""
+    """The folders of the skills of a recorded step, so that its commands may read them."""
     step: Any = role.settings.get("step") or {}
     return tuple(skill["folder"] for skill in step.get("skills", {}).values() if skill.get("folder"))
 
 
 def skill_files(folder: str) -> list[str]:
-    """The files that come with a skill, by their paths in its folder, in alphabetical order."""
-    found: list[str] = []
-    for above, folders, names in os.walk(folder):
+    """The paths of the files of a skill in its folder, in alphabetical order."""
+    paths: list[str] = []
+    for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += (os.path.relpath(os.path.join(above, name), folder) for name in names if not name.startswith("."))
-        if len(found) > 20 * FILES:
+        paths += (os.path.relpath(os.path.join(parent, name), folder) for name in names if not name.startswith("."))
+        if len(paths) > 20 * MAX_FILES:
             break
-    return sorted(name for name in found if name != "SKILL.md")
+    return sorted(path for path in paths if path != "SKILL.md")
 
 
 def skill_file(folder: str, path: str) -> str:
-    """The text of a file in a skill's folder, or what is wrong with the path; no link leads out of the folder."""
+    """The text of a file in a skill's folder, or an error; links cannot lead out of the folder."""
     root = os.path.realpath(folder)
     try:
         real = os.path.realpath(os.path.join(root, path))
         if not folder or os.path.commonpath((root, real)) != root or not os.path.isfile(real):
             return _error(f"the skill has no file {path!r}")
+        longest = 4 * MAX_RESULT_CHARACTERS
         with open(real, "rb") as file:
-            data = file.read(4 * RESULT)
-        return data.decode("utf-8", "strict" if len(data) < 4 * RESULT else "ignore")
-    except (OSError, ValueError) as error:  # not text, a zero byte in the path, no right to read
+            data = file.read(longest)
+        return data.decode("utf-8", "strict" if len(data) < longest else "ignore")
+    except (OSError, ValueError) as error:  # it is not text, the path has a zero byte, or reading is not permitted
         return _error(f"{path!r} cannot be read as text: {error}")
 
 
@@ -401,13 +419,18 @@ def _object(call: ToolCall) -> dict[str, Json] | None:
     return cast(dict[str, Json], arguments) if isinstance(arguments, dict) else None
 
 
+def _as_text(value: Json) -> str:
+    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).strip()
+
+
 def _error(text: str) -> str:
     return f"[error: {text.strip().rstrip('.')}]"
 
 
 def _cut(text: str) -> str:
-    """At most `RESULT` characters, and what was left out."""
-    return text if len(text) <= RESULT else f"{text[:RESULT]}\n[cut: {len(text) - RESULT:,} more characters]"
+    """The text, cut to `MAX_RESULT_CHARACTERS` with a note about the rest."""
+    excess = len(text) - MAX_RESULT_CHARACTERS
+    return text if excess <= 0 else f"{text[:MAX_RESULT_CHARACTERS]}\n[cut: {excess:,} more characters]"
 
 
 def _tuples(table: Mapping[str, Any]) -> dict[str, Any]:

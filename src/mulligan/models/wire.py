@@ -1,8 +1,8 @@
-"""Converts questions to requests of pydantic-ai, and its responses to replies. Imported at the first call.
+"""Converts questions to requests of pydantic-ai, and its responses to replies. It is imported at the first call.
 
-A question with a schema can be put in three ways: `native` (the provider constrains the answer to the schema), `tool`
-(the answer is the argument of a tool that must be called) and `prompted` (the schema stands in the instructions).
-A question with tools offers them as they are; the calls of a conversation are numbered, as providers want ids for them.
+A question with a schema can be asked in three ways: `native` (the provider constrains the answer to the schema), `tool`
+(the answer is the argument of a tool that must be called) and `prompted` (the instructions contain the schema).
+Questions with tools offer them as they are. The calls of a conversation are numbered, because providers need ids.
 """
 
 from __future__ import annotations
@@ -46,31 +46,34 @@ from mulligan.core.records import Json
 from mulligan.models.json_answers import recordable
 from mulligan.models.providers import PROVIDERS, Access
 from mulligan.models.settings import CallSettings
-from mulligan.models.tool_answers import arguments_of, mended
+from mulligan.models.tool_answers import arguments_of, completed_finish
 
 Mode = Literal["native", "tool", "prompted"]
 _ANSWER = "answer"
 _NO_TAGS = ("\uffff", "\uffff")
-_ODD = re.compile(r"[^A-Za-z0-9_-]")
-NAME = 64  # characters that every provider allows in a tool's name
+_UNSAFE_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
+MAX_NAME = 64  # characters of a tool's name that every provider allows
 
 
 def build(provider: str, model: str, access: Access, settings: CallSettings) -> Model:
-    """pydantic-ai's model."""
-    made = connection(provider, access, settings)
+    """The model object of pydantic-ai."""
+    sdk_provider = connection(provider, access, settings)
     if provider == "openai" and access.base_url:
-        # Servers that speak OpenAI's format speak Chat Completions; few speak Responses, which `openai:` means.
+        # `openai:` means Responses, but most servers that copy OpenAI's format have only Chat Completions.
         provider = "openai-chat"
-    built = infer_model(f"{provider}:{model}", provider_factory=lambda _: made)
-    # The text stays as the model wrote it: pydantic-ai takes tags in code for thoughts, and drops one that is open.
-    built.profile["thinking_tags"] = _NO_TAGS
-    return built
+    sdk_model = infer_model(f"{provider}:{model}", provider_factory=lambda _: sdk_provider)
+    # Keep the text as it is: pydantic-ai would take tags in code for thoughts, and drop those that are not closed.
+    sdk_model.profile["thinking_tags"] = _NO_TAGS
+    return sdk_model
 
 
 def connection(provider: str, access: Access, settings: CallSettings) -> Provider[Any]:
-    """The way to a provider. No connection is kept between calls: a model call takes seconds, and one that the server
-    dropped meanwhile would cost a retry; and so nothing belongs to an event loop or needs closing. Redirects are not
-    followed: they would carry the key to wherever they point."""
+    """The connection to a provider.
+
+    No socket is kept between calls: a model call takes seconds, and a socket that the server has closed would cost a
+    retry. So nothing belongs to an event loop, or needs closing. Redirects are not followed, because they would carry
+    the key elsewhere.
+    """
     http = _http_library(provider)
     client = http.AsyncClient(
         timeout=http.Timeout(settings.timeout, connect=settings.connect),
@@ -80,25 +83,29 @@ def connection(provider: str, access: Access, settings: CallSettings) -> Provide
     if provider == "openai" and access.base_url and find_spec("pydantic_ai.providers.openai_compatible"):
         from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-        made = OpenAICompatibleProvider("openai", base_url=access.base_url, api_key=access.key, http_client=client)
+        sdk_provider = OpenAICompatibleProvider(
+            "openai", base_url=access.base_url, api_key=access.key, http_client=client
+        )
     else:
         try:
-            kind = infer_provider_class(provider)
+            provider_class = infer_provider_class(provider)
         except ValueError:  # an older version
             raise InvalidInput(f"This version of pydantic-ai does not know the provider {provider}.") from None
-        takes = inspect.signature(kind.__init__).parameters
-        given = {"api_key": access.key, "base_url": access.base_url, "http_client": client}
-        made = kind(**{name: value for name, value in given.items() if value is not None and name in takes})
-    if hasattr(getattr(made, "client", None), "max_retries"):
-        made.client.max_retries = 0  # the SDK's own: we alone retry
-    return made
+        parameters = inspect.signature(provider_class.__init__).parameters
+        options = {"api_key": access.key, "base_url": access.base_url, "http_client": client}
+        sdk_provider = provider_class(
+            **{name: value for name, value in options.items() if value is not None and name in parameters}
+        )
+    if hasattr(getattr(sdk_provider, "client", None), "max_retries"):
+        sdk_provider.client.max_retries = 0  # only `provider_client` retries
+    return sdk_provider
 
 
 def _http_library(provider: str) -> Any:
-    """httpx2, or httpx where older versions of the provider's SDK, or else of pydantic-ai, take its clients alone."""
+    """httpx2, or httpx for older versions of the provider's SDK or of pydantic-ai, which accept only its clients."""
     package = PROVIDERS[provider].package if provider in PROVIDERS else None
     if package == "openai":
-        import_parts([package], ["openai.types"])  # a quarter of its modules, of which a request needs none
+        import_parts([package], ["openai.types"])  # leaves out a quarter of its modules, which a request does not need
     sdk = import_module(package) if package else None
     if client := getattr(sdk, "DefaultAsyncHttpxClient", None):
         return import_module(client.__mro__[1].__module__)
@@ -106,16 +113,19 @@ def _http_library(provider: str) -> Any:
 
 
 def modes(profile: ModelProfile, schema: Json) -> list[Mode]:
-    """The ways in which this model can be asked for JSON, best first. A tool needs an object outermost; so does OpenAI,
-    but not the servers that copy it, and `anyOf` is asked of those that know no tools."""
-    given = cast(dict[str, Json], schema)
-    kind = given.get("type")
-    found: list[Mode] = []
-    if (kind == "object" or "anyOf" in given) and profile.get("supports_json_schema_output", False):
-        found.append("native")
+    """The ways in which this model can be asked for JSON, best first.
+
+    A tool needs a schema of an object. So does OpenAI, but not the servers that copy it; `anyOf` occurs only for models
+    without tools.
+    """
+    rule = cast(dict[str, Json], schema)
+    kind = rule.get("type")
+    possible: list[Mode] = []
+    if (kind == "object" or "anyOf" in rule) and profile.get("supports_json_schema_output", False):
+        possible.append("native")
     if kind == "object" and profile.get("supports_tools", True):
-        found.append("tool")
-    return [*found, "prompted"]
+        possible.append("tool")
+    return [*possible, "prompted"]
 
 
 def parameters(question: Question, mode: Mode) -> ModelRequestParameters:
@@ -139,85 +149,90 @@ def parameters(question: Question, mode: Mode) -> ModelRequestParameters:
 
 
 def model_settings(
-    sampling: Sampling, model: Model, dropped: Collection[str], timeout: float, *, old_name: bool
+    sampling: Sampling, model: Model, dropped: Collection[str], timeout: float, *, uses_max_tokens: bool
 ) -> ModelSettings:
     """The settings of one request: sampling and timeout.
 
-    old_name: `max_tokens` goes out under that name, not as OpenAI's `max_completion_tokens`, which a server that
-    copies an older format would pass over without a word.
+    uses_max_tokens: send `max_tokens` under this name, not as OpenAI's `max_completion_tokens`, which servers that copy
+    an older format would silently ignore.
     """
-    most = sampling.max_tokens
+    max_tokens = sampling.max_tokens
     wanted: dict[str, Any] = {
         "temperature": None if _refuses_temperature(model.profile) else sampling.temperature,
-        "max_tokens": None if old_name else most,
-        "extra_body": {"max_tokens": most} if old_name and most is not None else None,
+        "max_tokens": None if uses_max_tokens else max_tokens,
+        "extra_body": {"max_tokens": max_tokens} if uses_max_tokens and max_tokens is not None else None,
         "seed": sampling.seed,
         "stop_sequences": list(sampling.stop) or None,
         "timeout": timeout,
     }
-    left_out = {*dropped, *getattr(model, "unsupported_settings", ())}  # pydantic-ai 2.31 has none
+    left_out = {*dropped, *getattr(model, "unsupported_settings", ())}  # pydantic-ai 2.31 lacks this attribute
     return cast(
         ModelSettings, {name: value for name, value in wanted.items() if value is not None and name not in left_out}
     )
 
 
 def _refuses_temperature(profile: ModelProfile) -> bool:
-    """A reasoning model, which refuses a temperature."""
+    """Whether the model reasons, and so refuses a temperature."""
     known = cast(dict[str, Any], profile)
     if known.get("anthropic_disallows_sampling_settings"):
         return True
     if not known.get("openai_supports_reasoning"):
         return False
     efforts = known.get("openai_reasoning_efforts")
-    may_rest = "none" in efforts if efforts is not None else known.get("openai_supports_reasoning_effort_none", False)
-    return not may_rest or bool(known.get("thinking_enabled_by_default"))
+    if efforts is None:
+        efforts = ["none"] if known.get("openai_supports_reasoning_effort_none", False) else []
+    return "none" not in efforts or bool(known.get("thinking_enabled_by_default"))
 
 
 def messages_of(question: Question) -> list[ModelMessage]:
-    """Raises `InvalidInput` for what no provider takes: an image outside a user message, a result without a call."""
-    said: list[ModelMessage] = []
+    """The messages of a question in pydantic-ai's form.
+
+    Raises `InvalidInput` for messages that no provider accepts: an image outside a user message, a result without a
+    call.
+    """
+    sdk_messages: list[ModelMessage] = []
     parts: list[ModelRequestPart] = []
-    waiting: list[ToolCallPart] = []  # for their results, which come in the order of the calls
-    made = 0
+    open_calls: list[ToolCallPart] = []  # their results follow in the same order
+    call_count = 0
     for message in question.messages:
         if message.images and message.role != "user":
             raise InvalidInput(f"Only user messages can contain images, not the {message.role} message.")
         if message.role == "assistant":
             if parts:
-                said.append(ModelRequest(parts=parts))
-            waiting = [
+                sdk_messages.append(ModelRequest(parts=parts))
+            open_calls = [
                 ToolCallPart(_safe_name(call.name), _safe_arguments(call.arguments), f"call_{number}")
-                for number, call in enumerate(message.calls, made + 1)
+                for number, call in enumerate(message.calls, call_count + 1)
             ]
-            made += len(waiting)
-            text = [TextPart(message.text)] if message.text or not waiting else []
-            said.append(ModelResponse(parts=[*text, *waiting]))
+            call_count += len(open_calls)
+            text = [TextPart(message.text)] if message.text or not open_calls else []
+            sdk_messages.append(ModelResponse(parts=[*text, *open_calls]))
             parts = []
         elif message.role == "tool":
-            if not waiting:
+            if not open_calls:
                 raise InvalidInput("A tool message must follow the assistant message with its call.")
-            call = waiting.pop(0)
+            call = open_calls.pop(0)
             result = message.text or "(nothing)"  # Anthropic refuses empty texts
             parts.append(ToolReturnPart(call.tool_name, result, call.tool_call_id))
         else:
             parts.append(SystemPromptPart(message.text) if message.role == "system" else UserPromptPart(_user(message)))
-    return [*said, ModelRequest(parts=parts)] if parts else said
+    return [*sdk_messages, ModelRequest(parts=parts)] if parts else sdk_messages
 
 
 def _safe_name(name: str) -> str:
-    """The name in characters that a provider takes: it refuses the whole conversation for others."""
-    return _ODD.sub("_", name)[:NAME] or "_"
+    """The name with only the characters that providers accept: for others they refuse the whole conversation."""
+    return _UNSAFE_CHARACTER.sub("_", name)[:MAX_NAME] or "_"
 
 
 def _safe_arguments(arguments: Json) -> Any:
-    """The arguments as they were made, but no text that SDKs take for an object (nan and inf in it) and cannot send."""
+    """The arguments unchanged, unless they are a text that SDKs parse as an object and then cannot send (nan, inf)."""
     if not isinstance(arguments, str):
         return arguments
     try:
-        taken: object = from_json(arguments)
+        parsed: object = from_json(arguments)
     except ValueError:
         return arguments
-    return {"refused": arguments} if isinstance(taken, dict) else arguments
+    return {"refused": arguments} if isinstance(parsed, dict) else arguments
 
 
 def _user(message: Message) -> str | Sequence[UserContent]:
@@ -228,8 +243,13 @@ def _user(message: Message) -> str | Sequence[UserContent]:
 
 @dataclass(frozen=True)
 class Reply:
-    """A response: `text` is the answer's text or, for the answering tool, its arguments as JSON. `repairs`: faults in
-    the JSON of the calls that were repaired."""
+    """A response.
+
+    Attributes:
+        text: the text of the answer; if it was given as a call of the tool `answer`, the arguments as JSON.
+        thought: whether the response has thoughts.
+        repairs: the faults in the JSON of the calls that were repaired.
+    """
 
     text: str
     model: str | None
@@ -239,8 +259,8 @@ class Reply:
     repairs: tuple[str, ...] = ()
 
 
-def _text(given: str) -> str:
-    return cast(str, recordable(given))
+def _text(text: str) -> str:
+    return cast(str, recordable(text))
 
 
 def reply_of(response: ModelResponse, question: Question) -> Reply:
@@ -249,11 +269,11 @@ def reply_of(response: ModelResponse, question: Question) -> Reply:
             if call.tool_name == _ANSWER:
                 return Reply(call.args_as_json_str(), response.model_name, response.finish_reason)
     text = _text(response.text or "")
-    made = response.tool_calls if question.tools else []
-    read = [arguments_of(call.args) for call in made]
-    calls = [ToolCall(_text(call.tool_name), each.value) for call, each in zip(made, read, strict=True)]
+    sdk_calls = response.tool_calls if question.tools else []
+    arguments = [arguments_of(call.args) for call in sdk_calls]
+    calls = [ToolCall(_text(call.tool_name), reading.value) for call, reading in zip(sdk_calls, arguments, strict=True)]
     if calls and response.finish_reason == "length" and isinstance(cut := calls[-1].arguments, str):
-        calls[-1] = mended(f'{{"tool": {json.dumps(calls[-1].name)}, "arguments": {cut}') or calls[-1]
+        calls[-1] = completed_finish(f'{{"tool": {json.dumps(calls[-1].name)}, "arguments": {cut}') or calls[-1]
     thought = any(isinstance(part, ThinkingPart) for part in response.parts)
-    repairs = tuple(dict.fromkeys(repair for each in read for repair in each.repairs))
+    repairs = tuple(dict.fromkeys(repair for reading in arguments for repair in reading.repairs))
     return Reply(text, response.model_name, response.finish_reason, tuple(calls), thought, repairs)

@@ -1,6 +1,6 @@
-"""Sets one episode's folder to a state and saves it as a state, with git's plumbing and a private index.
+"""Sets an episode's folder to a state, and saves it as a state, with low-level git commands and a private index.
 
-So nothing that an agent does to `.git`, to the branch or to the index of its worktree does harm.
+So an agent can do no harm by changing `.git`, the branch or the index of its worktree.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from mulligan.core.errors import WorkspaceError
 from mulligan.workspace._git import Git, GitFailed, ask, in_thread
 from mulligan.workspace._user import Fingerprint, UserTree, below, changes, fingerprint
 
-# Characters of a diff that are kept in the record.
-DIFF = 60_000
+# Characters of a diff that are recorded.
+MAX_DIFF = 60_000
 
 
 @dataclass
@@ -27,12 +27,12 @@ class GitCheckout:
     """A `Checkout`: the folder that one episode works in.
 
     Attributes:
-        git: the repository that keeps the history, with `root` as its files and a private index.
-        admin: the linked worktree's own git folder. None in place.
+        git: the repository that keeps the history, with the files in `root` and a private index.
+        admin: the linked worktree's own git folder. None: the episode works in place.
         links: the user's folders that are linked, by their path in root.
         apart: paths of the user's tree that are neither copied nor watched.
-        kept: the user's tree as it was when this was opened. None: it is not watched.
-        submodules: those whose files no state has: all in place, else those that are not checked out.
+        kept: the user's tree as it was when this was opened. None: the tree is not watched.
+        submodules: the submodules whose files are in no state: in place all, otherwise those not checked out.
     """
 
     root: str
@@ -55,7 +55,8 @@ class GitCheckout:
 
     @property
     def writable(self) -> tuple[str, ...]:
-        """The tree, and what git needs to commit in it: apart from the user's tree, no ref or setting of theirs."""
+        """The tree, and the folders that git needs for commits in it. In a worktree, they hold no refs or settings of
+        the user."""
         if self.admin is None:
             return (self.root, *filter(None, (self.user.own, self.user.common)))
         return (self.root, self.admin, os.path.join(self.git.folder, "objects"))
@@ -76,11 +77,11 @@ class GitCheckout:
         return await in_thread(self._strayed)
 
     def watch(self) -> None:
-        """Remember the user's tree as it is now."""
+        """Remembers the user's tree as it is now."""
         self.kept = fingerprint(self.user, self.git.folder, self.watch_index, self.apart)
 
     def bring(self, state: str, ignored: bool = False) -> None:
-        """`reset`, blocking. A folder that git cannot mend is made anew, unless it is the user's own."""
+        """`reset`, but blocking. A folder that git cannot repair is created again, unless it is the user's own."""
         try:
             self._bring(state, ignored)
         except (GitFailed, OSError):
@@ -91,9 +92,9 @@ class GitCheckout:
             self._bring(state, ignored)
 
     def put_back(self, state: str, paths: Sequence[str]) -> tuple[str, ...]:
-        """Bring the folder to this state with these paths as they were at the start. Gives the files that differed.
+        """Sets the folder to this state, with these paths as at the start. Returns the files that differed.
 
-        New files that git ignores are removed, as no state holds them.
+        New files that git ignores are removed, because no state holds them.
         """
         raw = self.git.paths("diff-tree", "-r", "-z", "--no-renames", self.start, state, "--", *paths) if paths else []
         changed = dict(zip(raw[1::2], raw[::2], strict=True))
@@ -101,28 +102,20 @@ class GitCheckout:
         new = [name for name in ignored if not below(name, self.links) and not self._is_users(name)]
         for name in new:
             remove(os.path.join(self.root, name))
-        named = [name for name in new if "__pycache__/" not in name]
+        reported = [name for name in new if "__pycache__/" not in name]
         if not changed:
-            return tuple(sorted(map(_safe, named)))
+            return tuple(sorted(map(_safe, reported)))
         git = replace(self.git, index=f"{self.git.index}.protected")
         git("read-tree", state)
         before = {name: about.lstrip(":").split(" ") for name, about in changed.items()}
         rows = [f"{mode} {sha}\t{name}\0" for name, (mode, _, sha, *_) in before.items()]
-        rows.sort(
-            key=lambda row: not row.startswith("000000")
-        )  # removed first, as a folder may have taken a file's place
-        git(
-            "update-index",
-            "--add",
-            "--replace",
-            "-z",
-            "--index-info",
-            given="".join(rows).encode(errors="surrogateescape"),
-        )
+        rows.sort(key=lambda row: not row.startswith("000000"))  # removals first: a folder may have replaced a file
+        entries = "".join(rows).encode(errors="surrogateescape")
+        git("update-index", "--add", "--replace", "-z", "--index-info", given=entries)
         tree = git("write-tree").strip()
         Path(git.index or "").unlink()
         self.bring(self.git("commit-tree", tree, "-p", state, "-m", "With protected files put back").strip())
-        return tuple(sorted(map(_safe, {*changed, *named})))
+        return tuple(sorted(map(_safe, {*changed, *reported})))
 
     def _is_users(self, name: str) -> bool:
         """Whether a copy brought this ignored file from the user's tree."""
@@ -145,11 +138,11 @@ class GitCheckout:
 
     @cached_property
     def _above(self) -> str:
-        """The user's commit, or the start where there is none."""
+        """The user's commit, or the first state if there is none."""
         return self.git("rev-parse", "-q", "--verify", f"{self.start}^", ok=(0, 1, 128)).strip() or self.start
 
     def _clear(self, name: str) -> bool:
-        """Remove what is there, which git does not see. False where no folder is there to hold it."""
+        """Removes what is at this path, which git does not see. Returns whether its parent folder exists."""
         path = os.path.join(self.root, name)
         parent = os.path.dirname(path)
         if not os.path.isdir(parent) or os.path.realpath(parent) != parent:
@@ -158,7 +151,7 @@ class GitCheckout:
         return True
 
     def _secure_root(self) -> None:
-        """Never follow a link that an agent put in the folder's place: git would clean what it points to."""
+        """Removes a link that an agent put in the folder's place: git would clean its target."""
         if self.admin and os.path.islink(self.root):
             os.unlink(self.root)
         os.makedirs(self.root, exist_ok=True)
@@ -168,7 +161,7 @@ class GitCheckout:
             )
 
     def _show(self, state: str) -> None:
-        """Make the agent's own view of git fit: a clean checkout of `state`, on no branch."""
+        """Repairs the agent's own view of git: a clean checkout of `state`, on no branch."""
         if self.admin is None:
             return
         pointer = Path(self.root, ".git")
@@ -186,7 +179,7 @@ class GitCheckout:
 
     def _save(self, trial: int, parent: str) -> tuple[str, tuple[str, ...]]:
         notes: list[str] = []
-        fit: list[str] = []
+        saved: list[str] = []
         differing = self._differing()
         filtered = {} if self.git.folder != self.user.common else self.git.filtered(differing)
         for name in differing:
@@ -195,8 +188,8 @@ class GitCheckout:
             elif why := self._why_not(name):
                 notes.append(f"{_safe(name)} was not kept: {why}")
             else:
-                fit.append(name)
-        self.git.stage(fit)
+                saved.append(name)
+        self.git.stage(saved)
         tree = self.git("write-tree").strip()
         sha = self.git("commit-tree", tree, "-p", parent, "-m", f"Trial {trial}").strip()
         self.git("update-ref", f"{self.refs}/trial-{trial}", sha)
@@ -206,22 +199,22 @@ class GitCheckout:
         return tuple(sorted(_safe(name) for name in self._differing()))
 
     def _differing(self) -> list[str]:
-        """Paths that differ from the index, what lies behind our links left out."""
+        """The paths that differ from the index, without those behind our links."""
         self._secure_root()
-        aside = (*self.links, *(self.submodules if self.admin else ()))
-        found = [name for name in self.git.changed() if not below(name, aside)]
-        unseen = [f"{name}/" for name in self.submodules if self._has_changes(name)]
-        return list(dict.fromkeys([*found, *unseen]))
+        excluded = (*self.links, *(self.submodules if self.admin else ()))
+        changed = [name for name in self.git.changed() if not below(name, excluded)]
+        changed_submodules = [f"{name}/" for name in self.submodules if self._has_changes(name)]
+        return list(dict.fromkeys([*changed, *changed_submodules]))
 
     def _has_changes(self, submodule: str) -> bool:
-        """Whether a submodule whose files no state has was changed; in a worktree its folder was empty."""
+        """Whether a submodule whose files are in no state was changed. (In a worktree, its folder was empty.)"""
         folder = Path(self.root, submodule)
         if self.admin:
             return any(folder.glob("*"))
         return (folder / ".git").exists() and bool(ask(str(folder), "status", "--porcelain"))
 
     def _why_not(self, name: str) -> str | None:
-        """Why no commit should or can hold this path."""
+        """Why a commit should not or cannot hold this path; None if it can."""
         path = os.path.join(self.root, name)
         try:
             about = os.lstat(path)
@@ -249,22 +242,22 @@ class GitCheckout:
 
 
 def diff_text(git: Git, before: str, after: str) -> str:
-    """The difference of two states as a unified diff. Of a long one the rest of its files by name."""
+    """The difference of two states as a unified diff. If it is long, it is cut, and further files are only named."""
     options = ("--no-color", "--no-ext-diff", "--no-textconv", "-M")
     text = git.raw("diff", *options, before, after).decode("utf-8", "replace")
-    if len(text) <= DIFF:
+    if len(text) <= MAX_DIFF:
         return text
     files = git.raw("diff", "--stat=100", *options, before, after).decode("utf-8", "replace")
-    cut = text[:DIFF].rpartition("\n")[0]
+    cut = text[:MAX_DIFF].rpartition("\n")[0]
     names = git.paths("diff", "--name-only", "--no-renames", "-z", before, after)
-    # The rest of the files by name, for a judge that looks for tests among them.
-    rest = "".join(f"diff --git a/{name} b/{name}\n" for name in names if f" b/{name}\n" not in cut)[:DIFF]
+    # The names of the other files, for a judge that looks for tests among them.
+    rest = "".join(f"diff --git a/{name} b/{name}\n" for name in names if f" b/{name}\n" not in cut)[:MAX_DIFF]
     why = f"[cut: {len(text)} characters; all of it: git diff {before} {after}]"
     return _safe(f"{cut}\n{why}\n{files[-4000:]}\n{rest}")
 
 
 def remove(path: str) -> None:
-    """Whatever is there, without following links; folders that were made unwritable are opened first."""
+    """Removes a file, link or folder without following links. Makes unwritable folders writable first."""
     if os.path.islink(path) or not os.path.isdir(path):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
@@ -279,5 +272,5 @@ def remove(path: str) -> None:
 
 
 def _safe(name: str) -> str:
-    """A path that fits into a record, whatever bytes it has."""
+    """The path in a form that can be recorded, whatever bytes it has."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

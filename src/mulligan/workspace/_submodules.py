@@ -1,7 +1,7 @@
-"""Submodules: an episode's folder and its states have their files as ordinary files (design/127).
+"""Submodules: an episode's folder and its states contain their files as ordinary files (design/127).
 
-So a trial's change in one is seen, saved and put back like any other, and no repository of the user's lies in the
-agent's folder. A branch has commits of the submodules in their place again.
+So changes in a submodule are seen, saved and restored like others, and the agent's folder contains no repository of the
+user. A branch has commits of the submodules in their place again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.workspace._git import Git, GitFailed, ask, inside
 
 FIRST = "Your tree as mulligan found it"
-"""The message of a first state. A line for each submodule follows."""
+"""The first line of the message of a first state. A line for each submodule follows."""
 _LINE = "Submodule: "
 _ENTRY = re.compile(r"(?P<mode>\d{6}) (?P<sha>[0-9a-f]{40,64}) \d\t")
 
@@ -26,9 +26,9 @@ class Submodule:
     """A submodule that is checked out.
 
     Attributes:
-        path: from the top of the user's tree, like all paths here.
-        files: tracked, or new and not ignored.
-        empty: as entries of an index, the submodules in it that are not checked out.
+        path: its path from the top of the user's tree, like all paths here.
+        files: its files that are tracked, or new and not ignored.
+        empty: the submodules in it that are not checked out, as entries of an index.
     """
 
     path: str
@@ -38,17 +38,18 @@ class Submodule:
 
 
 def links_of(lines: Iterable[str]) -> list[str]:
-    """The paths of submodules in what `ls-files -s` or `ls-tree -r` lists."""
+    """The paths of submodules in the output of `ls-files -s` or `ls-tree -r`."""
     return [line.split("\t", 1)[1] for line in lines if line.startswith("160000")]
 
 
 def submodules(top: str, own: str | None) -> list[Submodule]:
-    """The submodules that are checked out, inner ones after those that hold them. Raises `InvalidInput`."""
-    listed = links_of(Git(own, top).paths("ls-files", "-s", "-z")) if own else []
-    return [each for path in listed for each in _below(top, path)]
+    """The submodules that are checked out, inner ones after outer ones. Raises `InvalidInput`."""
+    paths = links_of(Git(own, top).paths("ls-files", "-s", "-z")) if own else []
+    return [submodule for path in paths for submodule in _below(top, path)]
 
 
 def _below(top: str, path: str) -> Iterator[Submodule]:
+    """The submodule at this path and those inside it, if they are checked out."""
     folder = os.path.join(top, path)
     if os.path.islink(folder) or not os.path.exists(os.path.join(folder, ".git")):
         return
@@ -76,9 +77,9 @@ def _below(top: str, path: str) -> Iterator[Submodule]:
         yield from _below(top, name)
 
 
-def record(found: Iterable[Submodule]) -> str:
+def record(submodules: Iterable[Submodule]) -> str:
     """The lines about submodules in the message of a first state."""
-    return "".join(f"\n{_LINE}{each.head} {each.path}" for each in found)
+    return "".join(f"\n{_LINE}{submodule.head} {submodule.path}" for submodule in submodules)
 
 
 def first_commit(git: Git, own: str | None, tree: str, submodules: Iterable[Submodule]) -> str:
@@ -96,9 +97,9 @@ def recorded(git: Git, start: str) -> dict[str, str]:
 
 
 def fold(git: Git, state: str, heads: Mapping[str, str], commit: Callable[[str, str], str]) -> str:
-    """The tree of a state with a commit of each submodule in the place of its files, as the user's repository has it.
+    """The tree of a state in the form of the user's repository: with a commit of each submodule in place of its files.
 
-    commit: names the commit for a submodule's path and the tree of its files. Inner ones are asked for first.
+    commit: returns the commit for a submodule's path and the tree of its files. It is called for inner ones first.
     """
     with tempfile.TemporaryDirectory() as folder:
         staged = replace(git, index=os.path.join(folder, "index"))
@@ -113,9 +114,9 @@ def fold(git: Git, state: str, heads: Mapping[str, str], commit: Callable[[str, 
 
 
 def send(git: Git, top: str, path: str, tree: str, known: str) -> Git:
-    """Give a tree to the repository of a submodule, which is returned. known: a tree that it may have.
+    """Copies a tree to the repository of a submodule, and returns that. known: a tree that it may already have.
 
-    Raises `InvalidInput` where the submodule is not checked out any more.
+    Raises `InvalidInput` if the submodule is no longer checked out.
     """
     folder = os.path.join(top, path)
     own = ask(folder, "rev-parse", "--absolute-git-dir") if os.path.exists(os.path.join(folder, ".git")) else None

@@ -1,6 +1,6 @@
-"""The user's own tree: what it is, a snapshot of it, and whether it changed. Nothing here writes to it.
+"""The user's own tree: finds it, takes snapshots, and notices changes. Nothing here writes to it.
 
-A snapshot adds objects to the repository and nothing else: the index is a private copy.
+A snapshot only adds objects to the repository: the index is a private copy.
 """
 
 from __future__ import annotations
@@ -19,15 +19,22 @@ from mulligan.workspace._submodules import Submodule, submodules
 
 @dataclass(frozen=True)
 class UserTree:
-    """top: the folder of the whole tree. prefix: the user's folder below it. common: its repository, None without."""
+    """The user's tree.
+
+    Attributes:
+        top: the folder of the whole tree.
+        prefix: the path of the user's folder in it.
+        common: its repository; None if it has none.
+        own: the git folder of this tree, which is not `common` in a linked worktree.
+        sparse: whether it is a sparse checkout.
+        unfiltered: filters of git whose program is missing.
+    """
 
     top: str
     prefix: str = ""
     common: str | None = None
-    # This tree's own git folder; not `common` when it is itself a linked worktree.
     own: str | None = None
     sparse: bool = False
-    # Filters of git whose program is missing.
     unfiltered: tuple[str, ...] = ()
 
     @property
@@ -37,7 +44,7 @@ class UserTree:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """A fingerprint of the tree and its repository. `refs` without our own."""
+    """A fingerprint of the tree and its repository. `refs` does not contain our own refs."""
 
     tree: str
     refs: dict[str, str]
@@ -45,7 +52,10 @@ class Fingerprint:
 
 
 def find(folder: str) -> UserTree:
-    """Raises `InvalidInput` for no folder, a bare repository, a merge in progress, or a repository git won't read."""
+    """The tree that a folder is in.
+
+    Raises `InvalidInput` if it is not a folder, or is a bare repository, or git cannot read its repository.
+    """
     path = os.path.realpath(folder)
     if not os.path.isdir(path):
         raise InvalidInput(f"The workspace {folder} is not a folder.")
@@ -79,15 +89,17 @@ def _places(path: str) -> Sequence[str] | None:
 
 
 def below(path: str, names: Iterable[str]) -> bool:
-    """Whether the path is one of these or inside one."""
+    """Whether the path is one of these paths or inside one."""
     return any(path.rstrip("/") == name or path.startswith(f"{name}/") for name in names)
 
 
 def snapshot(user: UserTree, repository: str, index: str, leave: Sequence[str], inner: Sequence[Submodule] = ()) -> str:
-    """The tree of all tracked and untracked (not ignored) files as they are now, `leave` excepted.
+    """Writes a tree of all tracked and untracked (but not ignored) files as they are now, and returns its id.
 
-    `index` is a file of ours: seeded from the user's own, so that unchanged files are not read again. The files of
-    `inner`, submodules, stand in the tree instead of their commits.
+    Args:
+        index: a private index, copied from the user's own so that unchanged files are not read again.
+        leave: paths to leave out.
+        inner: submodules whose files the tree contains in place of their commits.
     """
     theirs = os.path.join(user.own, "index") if user.own else ""
     if not os.path.exists(index) and os.path.exists(theirs):
@@ -103,18 +115,18 @@ def snapshot(user: UserTree, repository: str, index: str, leave: Sequence[str], 
             f"{user.top} has changed files that git stores through the filter {name!r}, whose program is missing: "
             f"{files}. Install it (see `git config filter.{name}.clean`), undo these changes, or use mode copy."
         )
-    inside = [each.path for each in inner]
-    gone = [path for path in changed if below(path, inside) and not os.path.lexists(os.path.join(user.top, path))]
-    git.stage(path for path in changed if not path.endswith("/") and not below(path, inside))
+    inner_paths = [module.path for module in inner]
+    gone = [path for path in changed if below(path, inner_paths) and not os.path.lexists(os.path.join(user.top, path))]
+    git.stage(path for path in changed if not path.endswith("/") and not below(path, inner_paths))
     if inner:
-        git.forget([*inside, *gone])
-        git.stage(path for each in inner for path in each.files if not below(path, leave))
-        git("update-index", "-z", "--index-info", given=listed(path for each in inner for path in each.empty))
+        git.forget([*inner_paths, *gone])
+        git.stage(path for module in inner for path in module.files if not below(path, leave))
+        git("update-index", "-z", "--index-info", given=listed(entry for module in inner for entry in module.empty))
     return git("write-tree").strip()
 
 
 def inner_repositories(user: UserTree, index: str, leave: Sequence[str]) -> list[str]:
-    """Repositories inside the tree that are no submodules: git would not take their files along."""
+    """The repositories inside the tree that are not submodules. Git would leave out their files."""
     git = Git(user.own or "", user.top, index, user.own if user.sparse else None, user.unfiltered)
     return [path for path in git.changed() if path.endswith("/") and not below(path, leave)]
 
@@ -122,7 +134,7 @@ def inner_repositories(user: UserTree, index: str, leave: Sequence[str]) -> list
 def fingerprint(user: UserTree, repository: str, index: str, leave: Sequence[str]) -> Fingerprint:
     try:
         inner = submodules(user.top, user.own)
-    except InvalidInput:  # a worktree refuses them at its beginning, and a copy takes their files
+    except InvalidInput:  # a worktree has refused them at its start, and a copy contains their files
         inner = []
     tree = snapshot(user, repository, index, leave, inner)
     if not user.common or not user.own:
@@ -142,7 +154,7 @@ def fingerprint(user: UserTree, repository: str, index: str, leave: Sequence[str
 
 
 def changes(user: UserTree, repository: str, before: Fingerprint, after: Fingerprint) -> tuple[str, ...]:
-    """Files, refs and parts of the repository that differ. A new ref is no harm and is not named."""
+    """The files, refs and parts of the repository that differ. New refs do no harm and are not named."""
     git = Git(user.own or repository)
     files = git.paths("diff-tree", "-r", "-z", "--name-only", before.tree, after.tree)
     moved = {name: sha for name, sha in before.refs.items() if after.refs.get(name) != sha}

@@ -1,6 +1,7 @@
-"""Makes each episode's folder: a git worktree, a copy, or the user's own. After a crash its commits restore it.
+"""Makes the folder that each episode works in: a git worktree, a copy, or the user's own. Commits restore it after a
+crash.
 
-Data of an episode, in a folder of its own: the index, the lock, for a copy the private history, and the working folder.
+Each episode has a data folder with its index, its lock, the working folder and, for a copy, the private history.
 """
 
 from __future__ import annotations
@@ -32,19 +33,18 @@ class GitWorkspace:
     """A `Workspace` that keeps its states with git.
 
     Args:
-        folder: the user's folder; below the top of a repository, the whole repository is taken along.
-        mode: "worktree" begins with a snapshot of the user's tree, uncommitted and untracked (not ignored) work
-            included; "copy" copies all files, ignored ones too, so it serves folders without git;
-            "in_place" works in the user's own folder, which must be clean, and puts it back to its state between
-            trials.
-        data: where worktrees and histories are kept. None is `$MULLIGAN_HOME/workspaces` or the user's data folder.
-        link: ignored folders of the user's that are linked into a worktree or copy if they exist, because most checks
-            cannot run without them. Where writes are not confined, an agent can write through such a link.
+        folder: the user's folder. If it is inside a repository, the whole repository is used.
+        mode: "worktree" begins with a snapshot of the user's tree, including uncommitted and untracked (but not
+            ignored) work. "copy" copies all files, including ignored ones, so it also works without git. "in_place"
+            works in the user's own folder, which must be clean, and resets it between trials.
+        data: where worktrees and histories are kept. None: `$MULLIGAN_HOME/workspaces` or the user's data folder.
+        link: ignored folders of the user that are linked into a worktree or copy if they exist, because most checks
+            need them. If writes are not confined, an agent can write through such a link.
         max_file: MB above which a new or changed file is not kept in a trial's state.
-        watch: whether to stop when the user's tree or repository changes during a trial. Turn it off to work there
-            meanwhile.
-        protect: files, folders or patterns, from `folder`, that are judged as they were before the first trial: changed
-            ones are put back for the time of the check, and new ones in them are set aside.
+        watch: whether to stop when the user's tree or repository changes during a trial. Turn it off to work there at
+            the same time.
+        protect: files, folders or patterns in `folder` that are judged as they were before the first trial: during the
+            check, changed ones are restored, and new ones are removed.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class GitWorkspace:
                 self._places[episode.id] = await in_thread(self._open, episode)
             except BaseException:
                 if episode.id in self._locks:
-                    _forget(self._of(episode))
+                    _remove_if_empty(self._data_of(episode))
                 await self.close(episode)
                 raise
         return self._places[episode.id]
 
     @asynccontextmanager
     async def protecting(self, episode: Episode) -> AsyncGenerator[tuple[str, ...]]:
-        """The episode's folder with what `protect` names as it was at the start; gives the paths that differed."""
+        """Restores the protected files in the episode's folder for a while. Yields the paths that differed."""
         place, state = await self.open(episode), newest_state(episode)
         names = await in_thread(place.put_back, state, _protected(place, self.protect)) if state else ()
         try:
@@ -103,50 +103,50 @@ class GitWorkspace:
     @asynccontextmanager
     async def aside(self, episode: Episode, state: str) -> AsyncGenerator[GitCheckout]:
         place = await self.open(episode)
-        own = self._of(episode)
+        own = self._data_of(episode)
         making = asyncio.ensure_future(in_thread(self._aside, place, own, state))
         try:
             yield await asyncio.shield(making)
         finally:
-            await asyncio.wait([making])  # a thread goes on where its caller is cancelled, and would make it again
+            await asyncio.wait([making])  # the thread continues if its caller is cancelled, and would make it again
             await in_thread(_remove_aside, place, own)
 
     async def close(self, episode: Episode) -> None:
         if place := self._places.pop(episode.id, None):
-            await in_thread(_close, self._of(episode), place)
+            await in_thread(_close, self._data_of(episode), place)
         if (lock := self._locks.pop(episode.id, None)) is not None:
             os.close(lock)
 
     async def discard(self, episode: str) -> None:
-        """All that it made for the episode: folders, states, the worktree's entry in the user's repository."""
+        """Removes everything made for the episode: folders, states, the worktree's entry in the user's repository."""
         user = await in_thread(find, self.folder)
-        left = await in_thread(leftovers, [self.data], [user.common] if user.common else [])
-        if episode in left:
-            await in_thread(left[episode].remove)
+        remains = await in_thread(leftovers, [self.data], [user.common] if user.common else [])
+        if episode in remains:
+            await in_thread(remains[episode].remove)
 
     def history(self, episode: Episode) -> tuple[UserTree, Git]:
-        """The user's tree, and the repository that holds the episode's states. Needs no open place."""
+        """The user's tree, and the repository that holds the episode's states. The episode need not be open."""
         user = find(self.folder)
         if self.mode == "copy":
-            return user, Git(str(self._of(episode) / "history.git"))
+            return user, Git(str(self._data_of(episode) / "history.git"))
         if user.common is None:
             what = "Mode copy works without one." if self.mode == "worktree" else "Run `git init` and commit first."
             raise InvalidInput(f"{self.folder} is not in a git repository, and mode {self.mode} needs one. {what}")
         return user, Git(user.common)
 
     def start(self, episode: Episode, git: Git) -> str | None:
-        """The recorded first state, this episode's or the one's that it was forked from."""
+        """The recorded first state of this episode, or of the episode that it was forked from."""
         for name in filter(None, (episode.id, episode.forked_from)):
             if sha := git("rev-parse", "-q", "--verify", f"{_refs(name)}/start^{{commit}}", ok=(0, 1)).strip():
                 return sha
         return None
 
-    def _of(self, episode: Episode) -> Path:
+    def _data_of(self, episode: Episode) -> Path:
         return Path(self.data, episode.id)
 
     def _open(self, episode: Episode) -> GitCheckout:
         refs = _refs(episode.id)
-        own = self._of(episode)
+        own = self._data_of(episode)
         own.mkdir(parents=True, exist_ok=True)
         self._lock(episode, own)
         user, git = self.history(episode)
@@ -157,7 +157,7 @@ class GitWorkspace:
         first = start is None
         links = {} if self.mode == "in_place" else self._links(user)
         apart = (*links, *self._own_folders(user))
-        root = user.top if self.mode == "in_place" else str(own / f"{_plain(user.top)}-{episode.id}")
+        root = user.top if self.mode == "in_place" else str(own / f"{_worktree_name(user.top)}-{episode.id}")
         view = user.own if user.sparse and self.mode != "copy" else None
         full = Git(git.folder, root, str(own / "index"), view, user.unfiltered)
         if start is None:
@@ -180,7 +180,7 @@ class GitWorkspace:
         return place
 
     def _aside(self, place: GitCheckout, own: Path, state: str) -> GitCheckout:
-        """A worktree of the same history beside the episode's folder. What a killed process left there is removed."""
+        """Makes a second worktree of the same history. Removes the remains of a killed process first."""
         _remove_aside(place, own)
         root, index = _aside_of(place, own)
         links = _untracked(place.git, state, self._links(place.user))
@@ -190,7 +190,7 @@ class GitWorkspace:
         return beside
 
     def _begin(self, user: UserTree, git: Git, own: Path, apart: tuple[str, ...]) -> str:
-        """The first state: the user's tree as it is now; for a copy an empty one, filled when the folder is there."""
+        """The first state: the user's tree as it is now; for a copy an empty one, which `_fill` replaces."""
         if self.mode == "copy":
             tree = git("mktree", "--missing").strip()
             return git("commit-tree", tree, "-m", "Nothing yet").strip()
@@ -217,7 +217,7 @@ class GitWorkspace:
         return first_commit(git, user.own, tree, inner)
 
     def _worktree(self, git: Git, root: str, start: str) -> str:
-        """The git folder of the worktree at `root`, made if need be."""
+        """The git folder of the worktree at `root`, which is created if necessary."""
         admin = os.path.join(git.folder, "worktrees", Path(root).name)
         if not os.path.isdir(root):
             remove(admin)
@@ -227,7 +227,7 @@ class GitWorkspace:
         return admin
 
     def _fill(self, user: UserTree, place: GitCheckout) -> str:
-        """Copy the user's files in, and keep them as the first state."""
+        """Copies the user's files, and saves them as the first state."""
 
         def skip(at: str, names: list[str]) -> list[str]:
             paths = {name: os.path.join(at, name) for name in names}
@@ -235,7 +235,7 @@ class GitWorkspace:
             return [
                 name
                 for name, path in paths.items()
-                if name == ".git" or inside[name] in place.apart or not _copied(path)
+                if name == ".git" or inside[name] in place.apart or not _can_copy(path)
             ]
 
         shutil.copytree(user.top, place.root, symlinks=True, ignore=skip, dirs_exist_ok=True)
@@ -250,12 +250,12 @@ class GitWorkspace:
         return {name: path for name in sorted(names) if os.path.isdir(path := os.path.join(user.top, name))}
 
     def _own_folders(self, user: UserTree) -> list[str]:
-        """Mulligan's own folders in the user's tree: its record grows while it works, and is no part of the task."""
+        """Mulligan's own folders in the user's tree. They change while it works, and are not part of the task."""
         inside = [os.path.join(base, ".mulligan") for base in {"", user.prefix}]
         return [*inside, os.path.relpath(self.data, user.top)] if below(self.data, [user.top]) else inside
 
     def _lock(self, episode: Episode, own: Path) -> None:
-        """Held while the place is open, so that a sweep knows who is alive, and two processes never share one."""
+        """Locks the data folder while the episode is open, so that no other process uses or removes it."""
         import fcntl  # not on Windows, where importing this module should still work
 
         lock = os.open(own / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
@@ -269,8 +269,8 @@ class GitWorkspace:
         self._locks[episode.id] = lock
 
 
-def _forget(own: Path) -> None:
-    """An episode that was refused leaves no folder behind, unless there is more in it than our lock."""
+def _remove_if_empty(own: Path) -> None:
+    """Removes the data folder of an episode that was refused, if it holds only the lock."""
     if [path.name for path in own.iterdir()] == ["lock"]:
         (own / "lock").unlink()
         own.rmdir()
@@ -283,8 +283,8 @@ def _close(own: Path, place: GitCheckout) -> None:
 
 
 def _aside_of(place: GitCheckout, own: Path) -> tuple[str, str]:
-    """Where the throw-away folder and its index stand. Its name ends as `leftovers` expects of a working folder."""
-    return str(own / f"{_plain(place.user.top)}-aside-{own.name}"), str(own / "aside.index")
+    """The paths of the temporary folder and its index. The folder's name ends as `leftovers` expects."""
+    return str(own / f"{_worktree_name(place.user.top)}-aside-{own.name}"), str(own / "aside.index")
 
 
 def _remove_aside(place: GitCheckout, own: Path) -> None:
@@ -294,7 +294,7 @@ def _remove_aside(place: GitCheckout, own: Path) -> None:
 
 
 def _protected(place: GitCheckout, names: Sequence[str]) -> list[str]:
-    """The paths of these names from the top of the tree. Raises `InvalidInput` for what is outside, or everything."""
+    """The paths of these names from the top of the tree. Raises `InvalidInput` for outside paths or the whole tree."""
     user = place.user
     paths = [os.path.relpath(os.path.join(user.folder, os.path.expanduser(name)), user.top) for name in names]
     for name, path in zip(names, paths, strict=True):
@@ -304,13 +304,13 @@ def _protected(place: GitCheckout, names: Sequence[str]) -> list[str]:
 
 
 def _untracked(git: Git, state: str, links: Mapping[str, str]) -> dict[str, str]:
-    """The links that hide no file of this state."""
+    """The links that do not hide a file of this state."""
     tracked = git.paths("ls-tree", "-z", "--name-only", state, "--", *links) if links else []
     return {name: target for name, target in links.items() if name not in tracked}
 
 
-def _plain(folder: str) -> str:
-    """A folder's name as git takes it for a worktree, which it would rename at a space or a dot."""
+def _worktree_name(folder: str) -> str:
+    """A folder's name in a form that git keeps for a worktree: it would change a name with a space or a dot."""
     return re.sub(r"[^\w-]+", "-", Path(folder).name).strip("-")[:50] or "root"
 
 
@@ -320,6 +320,6 @@ def _refs(episode: str) -> str:
     return f"{REFS}/{episode}"
 
 
-def _copied(path: str) -> bool:
-    """Files, links and folders; not sockets, pipes or devices."""
+def _can_copy(path: str) -> bool:
+    """Whether the path is a file, a link or a folder, not a socket, pipe or device."""
     return os.path.islink(path) or os.path.isfile(path) or os.path.isdir(path)

@@ -1,6 +1,6 @@
-"""Find and remove what episodes leave behind: folders, states as refs, worktree entries in the user's repositories.
+"""Finds and removes what episodes leave behind: folders, states as refs, worktree entries in the user's repositories.
 
-All of it carries the episode's id in its name. A result's branch is the user's, and is never touched.
+All of it has the episode's id in its name. The branch of a result belongs to the user, and is never touched.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from mulligan.workspace._checkout import remove
 from mulligan.workspace._git import Git, GitFailed
 from mulligan.workspace._user import find
 
-# Above the states of all episodes, by their ids.
+# The prefix of the refs of all states; the episode's id follows.
 REFS = "refs/mulligan"
 
 
 @dataclass
 class Leftovers:
-    """What one episode left on disk.
+    """What one episode has left on the disk.
 
     Attributes:
-        folder: its data, if any.
-        worktrees: git's folders for its worktree.
-        refs: the names of its states, by the repository that they are in.
+        folder: its data folder, if any.
+        worktrees: git's folders for its worktrees.
+        refs: the names of its states, by repository.
     """
 
     episode: str
@@ -37,12 +37,12 @@ class Leftovers:
 
     @property
     def working(self) -> bool:
-        """Whether a working folder, or git's entry for it, is still there."""
+        """Whether a working folder, or git's entry for it, still exists."""
         return bool(self.worktrees) or (self.folder is not None and any(_working(self.folder)))
 
     @property
     def ours(self) -> bool:
-        """Whether it lies in our data, or leads there. Refs alone may be those of another store."""
+        """Whether it is in our data, or points there. Refs alone may belong to another store."""
         return self.folder is not None or bool(self.worktrees)
 
     @property
@@ -52,7 +52,10 @@ class Leftovers:
             return not free
 
     def remove(self, *, states: bool = True) -> bool:
-        """False, and nothing done, where a living process works. states: the refs as well, and a copy's history."""
+        """Removes it, unless a living process works there. Returns whether it was removed.
+
+        states: also remove the refs, and a copy's history.
+        """
         with _locked(self.folder) as free:
             if not free:
                 return False
@@ -71,26 +74,26 @@ class Leftovers:
 
 
 def leftovers(data: Iterable[str], repositories: Iterable[str]) -> dict[str, Leftovers]:
-    """By episode: what lies in these folders of data, and in these repositories (git folders) and those that the
-    working folders lead to."""
-    found: dict[str, Leftovers] = {}
+    """What each episode has left in these data folders, in these repositories (git folders), and in the repositories
+    that the working folders point to."""
+    by_episode: dict[str, Leftovers] = {}
     tops, search = list(dict.fromkeys(data)), dict.fromkeys(repositories)
     for top in tops:
         for own in sorted(Path(top).iterdir()) if os.path.isdir(top) else ():
             if own.is_dir() and not own.is_symlink() and _is_of_an_episode(own):
-                found[own.name] = Leftovers(own.name, own)
+                by_episode[own.name] = Leftovers(own.name, own)
                 search.update(dict.fromkeys(str(Path(admin).parent.parent) for _, admin in _working(own) if admin))
     for repository in search:
         for episode, worktree in _worktrees(repository, tops):
-            found.setdefault(episode, Leftovers(episode)).worktrees.append(worktree)
+            by_episode.setdefault(episode, Leftovers(episode)).worktrees.append(worktree)
         for name in _states(repository):
             episode = name.removeprefix(f"{REFS}/").partition("/")[0]
-            found.setdefault(episode, Leftovers(episode)).refs.setdefault(repository, []).append(name)
-    return found
+            by_episode.setdefault(episode, Leftovers(episode)).refs.setdefault(repository, []).append(name)
+    return by_episode
 
 
 def repository_of(folder: str) -> str | None:
-    """The git folder of the repository that a folder belongs to; None where there is none that git reads."""
+    """The git folder of the repository that a folder belongs to; None if there is none that git can read."""
     try:
         return find(folder).common
     except (InvalidInput, GitFailed):
@@ -98,7 +101,7 @@ def repository_of(folder: str) -> str | None:
 
 
 def clear(own: Path) -> None:
-    """Remove the working folders in an episode's data, and with the last of it the data; a copy's history stays."""
+    """Removes the working folders in an episode's data, and the data folder, unless it holds a copy's history."""
     for folder, admin in _working(own):
         remove(str(folder))
         if admin:
@@ -108,18 +111,20 @@ def clear(own: Path) -> None:
 
 
 def _working(own: Path) -> Iterator[tuple[Path, str]]:
-    """The working folders in an episode's data, each with git's folder for it as a worktree, or "" without."""
+    """The working folders in an episode's data, each with git's folder for the worktree, or "" if it has none."""
     for folder in [path for path in own.iterdir() if path.is_dir() and path.name.endswith(f"-{own.name}")]:
         pointer = folder / ".git"
-        said = pointer.read_text() if pointer.is_file() and not pointer.is_symlink() else ""
-        admin = Path(said.removeprefix("gitdir: ").strip() or "/nowhere")
-        own_entry = admin.parent.name == "worktrees" and admin.name == folder.name
-        yield folder, str(admin) if own_entry else ""
+        text = pointer.read_text() if pointer.is_file() and not pointer.is_symlink() else ""
+        admin = Path(text.removeprefix("gitdir: ").strip() or "/nowhere")
+        is_own_entry = admin.parent.name == "worktrees" and admin.name == folder.name
+        yield folder, str(admin) if is_own_entry else ""
 
 
 def _is_of_an_episode(folder: Path) -> bool:
-    """By its lock; or, as that may be missing where a removal was cut off, by a working folder that git's entry for
-    it, or a copy's history, shows to be ours."""
+    """Whether a folder is the data of an episode.
+
+    It has a lock; or, if a removal was cut off, a working folder with git's entry for it or with a copy's history.
+    """
     if (folder / "lock").exists():
         return True
     copy = (folder / "history.git").is_dir()
@@ -127,15 +132,15 @@ def _is_of_an_episode(folder: Path) -> bool:
 
 
 def _worktrees(repository: str, tops: list[str]) -> Iterator[tuple[str, str]]:
-    """The episode, and git's folder, of each worktree of the repository that lies, or lay, in our data."""
+    """The episode and git's folder of each worktree of the repository that is, or was, in our data."""
     entries = Path(repository, "worktrees")
     for entry in sorted(entries.iterdir()) if entries.is_dir() else ():
         try:
-            place = Path((entry / "gitdir").read_text().strip()).parent
+            folder = Path((entry / "gitdir").read_text().strip()).parent
         except (OSError, UnicodeDecodeError):
             continue
-        if str(place.parent.parent) in tops and place.name.endswith(f"-{place.parent.name}"):
-            yield place.parent.name, str(entry)
+        if str(folder.parent.parent) in tops and folder.name.endswith(f"-{folder.parent.name}"):
+            yield folder.parent.name, str(entry)
 
 
 def _states(repository: str) -> list[str]:
@@ -143,13 +148,13 @@ def _states(repository: str) -> list[str]:
         return []
     try:
         return Git(repository)("for-each-ref", "--format=%(refname)", REFS).splitlines()
-    except GitFailed:  # no repository any more
+    except GitFailed:  # it is no longer a repository
         return []
 
 
 @contextmanager
 def _locked(own: Path | None) -> Generator[bool]:
-    """Whether nobody else holds the lock of this data, which is then held."""
+    """Tries to hold the lock of this data folder. Yields whether it was free."""
     import fcntl  # not on Windows, where importing this module should still work
 
     if own is None:

@@ -1,4 +1,4 @@
-"""States of the user's own tree, kept as commits without touching the tree, its index or its branches."""
+"""Saves states of the user's own tree as commits, without touching the tree, its index or its branches."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from mulligan.workspace.git_files import Repository, repository
 from mulligan.workspace.leftovers import REFS
 
 LEFT_OUT = (".mulligan",)
-"""Mulligan's own folder in a tree grows while it works, and is no part of a state."""
+"""Mulligan's own folder in a tree. It changes while Mulligan works, and is not part of a state."""
 
 
 def keep(folder: str, name: str, index: Path) -> str | None:
-    """The commit of the tree that a folder is in as it is now: tracked and new files, ignored ones left out.
+    """Saves the tree that a folder is in, with tracked and new but without ignored files, and returns the commit.
 
     Args:
-        folder: any in the tree.
-        name: of the state, below Mulligan's own refs: an id and a name, such as `4f2a.1/start`.
-        index: a file for the time of this call.
+        folder: any folder in the tree.
+        name: the name of the state among Mulligan's refs: an id and a name, such as `4f2a.1/start`.
+        index: a temporary file for this call.
 
     Returns:
-        None where the folder is in no repository, or no state of it can be kept.
+        None if the folder is not in a repository, or its state cannot be saved.
     """
     try:
         user = find(folder)
@@ -44,7 +44,7 @@ def keep(folder: str, name: str, index: Path) -> str | None:
 
 
 def diff(folder: str, before: str, after: str) -> str | None:
-    """What one state changed of another, as a unified diff cut where it is long; None where git has not both."""
+    """The changes from one state to another as a unified diff, cut if it is long; None if git does not have both."""
     try:
         return diff_text(_git(folder), before, after)
     except (InvalidInput, GitFailed):
@@ -52,10 +52,10 @@ def diff(folder: str, before: str, after: str) -> str | None:
 
 
 def file_text(folder: str, state: str, path: str) -> str | None:
-    """A file as a state has it; of a link, where it points to. None where the state has no such file.
+    """The text of a file in a state; for a link, its target. None if the state does not have the file.
 
     Args:
-        path: from the top of the tree.
+        path: the path from the top of the tree.
     """
     try:
         return _git(folder).raw("cat-file", "blob", f"{state}:{path}").decode("utf-8", "replace")
@@ -64,29 +64,32 @@ def file_text(folder: str, state: str, path: str) -> str | None:
 
 
 def files_git_hides(folder: str) -> list[str]:
-    """Files below a folder that no state shows as changed: ignored ones outside ignored folders, and tracked ones with
-    the flag assume-unchanged or skip-worktree."""
+    """The files in a folder whose changes no state shows.
+
+    These are ignored files outside ignored folders, and tracked files with the flag assume-unchanged or skip-worktree.
+    """
     try:
         git = Git(_repository(folder).git, folder)
         ignored = git.paths("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
-        flagged = [one[2:] for one in git.paths("ls-files", "-z", "-v") if one[:1] == "S" or one[:1].islower()]
+        lines = git.paths("ls-files", "-z", "-v")
+        flagged = [line[2:] for line in lines if line[:1] == "S" or line[:1].islower()]
     except (InvalidInput, GitFailed, OSError):
         return []
     return [*flagged, *(name for name in ignored if not name.endswith("/"))]
 
 
 def added(folder: str, before: str, after: str) -> list[str]:
-    """The files, from the top of the tree, that only the later state has."""
+    """The files that only the later state has, with paths from the top of the tree."""
     return _git(folder).paths("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z", before, after)
 
 
 def names(folder: str, state: str) -> list[str]:
-    """The files of a state, from the top of the tree."""
+    """The files of a state, with paths from the top of the tree."""
     return _git(folder).paths("ls-tree", "-r", "--name-only", "-z", state)
 
 
 def drop(folder: str, id: str) -> None:
-    """Forget the states of this id; those of which a person has made a branch or a tag stay."""
+    """Removes the states of this id. Branches and tags that a person has made of them stay."""
     try:
         git = _git(folder)
     except InvalidInput:
@@ -100,7 +103,7 @@ def _git(folder: str) -> Git:
 
 
 def _repository(folder: str) -> Repository:
-    """Raises `InvalidInput` where the folder is in no repository. Git is not started to find it."""
+    """The repository of a folder, found without starting git. Raises `InvalidInput` if there is none."""
     if found := repository(folder, environment()):
         return found
     raise InvalidInput(f"{folder} is not in a repository that git can read.")

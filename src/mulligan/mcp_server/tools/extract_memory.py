@@ -29,7 +29,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Arguments:
-    """The arguments, None if left out. `lessons` is an answer to a question, as an object."""
+    """The arguments; None if left out.
+
+    Attributes:
+        task: the id of an extraction to continue.
+        recall: the id of the retrieval that was used.
+        signal: whether the task succeeded.
+        background: whether to learn in the background.
+        lessons: the caller's answer to a question, as an object.
+    """
 
     task: str | None
     recall: str | None
@@ -39,38 +47,37 @@ class _Arguments:
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
-    agent, given = call.agent(arguments.get("agent_id")), _parse(arguments)
-    if (
-        given.recall
-        and given.signal is not None
-        and _OUTCOME_ONLY.issuperset(name for name, value in arguments.items() if value is not None)
-    ):
+    agent, parsed = call.agent(arguments.get("agent_id")), _parse(arguments)
+    names = {name for name, value in arguments.items() if value is not None}
+    if parsed.recall and parsed.signal is not None and names <= _OUTCOME_ONLY:
         bank = call.service.bank(agent or "")
-        return Reply({**await outcome_reply(bank, given.recall, given.signal), "async_mode": False})
-    if given.task is None:
+        return Reply({**await outcome_reply(bank, parsed.recall, parsed.signal), "async_mode": False})
+    if parsed.task is None:
         bank, work = call.service.bank(agent or ""), None
-        episode, judges = await _same_before(bank, await _episode(arguments, given, call, agent), arguments, given)
+        episode = await _episode(arguments, parsed, call, agent)
+        episode, judges = await _earlier_episode(bank, episode, arguments, parsed)
     else:
-        bank, work = await find_task(call, given.task, agent)
+        bank, work = await find_task(call, parsed.task, agent)
         episode, judges = None, False
-    given = replace(given, background=given.background and not bank.paper)
+    parsed = replace(parsed, background=parsed.background and not bank.paper)
     try:
         if episode is None:
-            learned = await _resume(bank, str(work), given)
+            learned = await _resume(bank, str(work), parsed)
         else:
-            borrow = judges or given.lessons is not None
-            learned = await bank.learn(episode, background=given.background, borrow=borrow)
-        learned = await _commit(bank, learned, given)
+            borrow = judges or parsed.lessons is not None
+            learned = await bank.learn(episode, background=parsed.background, borrow=borrow)
+        learned = await _commit(bank, learned, parsed)
     except MulliganError as error:
-        return await _error_reply(bank, error, work or await bank.accepted(episode or []), given)
+        return await _error_reply(bank, error, work or await bank.accepted(episode or []), parsed)
     if learned.failed:
-        return _failure(learned.failed + facts_text(learned.facts), task_id(learned.work), given.background)
-    if learned.pending and given.background and call.on_task is not None and call.service.thinks:
+        return _failure(learned.failed + facts_text(learned.facts), task_id(learned.work), parsed.background)
+    if learned.pending and parsed.background and call.on_task is not None and call.service.thinks:
         call.on_task(str(task_id(learned.work)))
-    return Reply({**await extraction_reply(bank, learned), "async_mode": given.background})
+    return Reply({**await extraction_reply(bank, learned), "async_mode": parsed.background})
 
 
 _OUTCOME_ONLY = {"retrieval_id", "success_signal", "agent_id", "async_mode"}
+"""The arguments of a call that only reports the outcome of a recall."""
 
 
 def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
@@ -78,21 +85,21 @@ def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
     return _failure(message, task[:80] if isinstance(task, str) else None, background is not False)
 
 
-async def _episode(arguments: Mapping[str, Json], given: _Arguments, call: Call, agent: str | None) -> Episode:
+async def _episode(arguments: Mapping[str, Json], parsed: _Arguments, call: Call, agent: str | None) -> Episode:
     """The episode to learn from, with the recall that was used for it."""
-    for name, words in (("trajectory", "the list of the steps that were taken"), ("query", "what the task was")):
+    for name, meaning in (("trajectory", "the list of the steps that were taken"), ("query", "what the task was")):
         if arguments.get(name) is None:
-            raise InvalidInput(f"{name} is missing: {words}. Only a call with a task_id needs none.")
-    episode = read_trajectory(arguments["trajectory"], arguments["query"], given.signal)
+            raise InvalidInput(f"{name} is missing: {meaning}. Only a call with a task_id needs none.")
+    episode = read_trajectory(arguments["trajectory"], arguments["query"], parsed.signal)
     kind = kind_of(arguments.get("kind"))
     episode = replace(episode, task=replace(episode.task, kind=kind or ""))
-    if given.recall is None:
+    if parsed.recall is None:
         return episode
-    return replace(episode, recall=await call.service.bank(agent).recalled(given.recall))
+    return replace(episode, recall=await call.service.bank(agent).recalled(parsed.recall))
 
 
 def read_trajectory(trajectory: Json, query: Json, signal: bool | None = None) -> Episode:
-    """The episode of plain steps, or of messages in a form that `mulligan learn` reads."""
+    """The episode of a trajectory: plain steps, or messages in a form that `mulligan learn` reads."""
     from mulligan.app.transcripts import read_messages
     from mulligan.bank.learn.trajectory import are_steps, episode_of
 
@@ -101,26 +108,26 @@ def read_trajectory(trajectory: Json, query: Json, signal: bool | None = None) -
     return read_messages(trajectory).episode(task=query, success=signal)
 
 
-async def _same_before(
-    bank: Bank, episode: Episode, arguments: Mapping[str, Json], given: _Arguments
+async def _earlier_episode(
+    bank: Bank, episode: Episode, arguments: Mapping[str, Json], parsed: _Arguments
 ) -> tuple[Episode, bool]:
     """The episode to learn from, and whether the caller's signal is the verdict on it.
 
-    Where the same trajectory came before without a signal, and was not judged otherwise, it is that earlier episode.
+    If the same trajectory came before without a signal, and was not judged differently, that earlier episode is used.
     """
-    if given.signal is None:
+    if parsed.signal is None:
         return episode, False
     before = replace(read_trajectory(arguments["trajectory"], arguments["query"]), recall=episode.recall)
     work = await bank.accepted(before)
     known = await bank.outcome(work) if work else None
-    if known is None or known.success not in (None, given.signal):
+    if known is None or known.success not in (None, parsed.signal):
         return episode, False
     return before, known.success is None
 
 
-async def _resume(bank: Bank, work: str, given: _Arguments) -> Learned:
+async def _resume(bank: Bank, work: str, parsed: _Arguments) -> Learned:
     known = await bank.outcome(work)
-    if given.signal is not None and known.success not in (None, given.signal):
+    if parsed.signal is not None and known.success not in (None, parsed.signal):
         raise InvalidInput(
             f"This task is already recorded as a {'success' if known.success else 'failure'}. To learn from it as "
             f"a {'failure' if known.success else 'success'}, pass its trajectory and query "
@@ -128,41 +135,41 @@ async def _resume(bank: Bank, work: str, given: _Arguments) -> Learned:
         )
     if known.question is None and not known.pending:
         return known
-    judges = given.signal is not None and known.success is None
-    return await bank.resume(work, background=given.background, borrow=judges or given.lessons is not None)
+    judges = parsed.signal is not None and known.success is None
+    return await bank.resume(work, background=parsed.background, borrow=judges or parsed.lessons is not None)
 
 
-async def _commit(bank: Bank, learned: Learned, given: _Arguments) -> Learned:
-    """Commits the caller's verdict and lessons where a question waits for them. Raises `BadAnswer`."""
-    if learned.question is not None and learned.success is None and given.signal is not None:
-        verdict = {"reasoning": "The calling agent said so.", "verdict": "success" if given.signal else "failure"}
+async def _commit(bank: Bank, learned: Learned, parsed: _Arguments) -> Learned:
+    """Answers waiting questions with the caller's verdict and lessons. Raises `BadAnswer`."""
+    if learned.question is not None and learned.success is None and parsed.signal is not None:
+        verdict = {"reasoning": "The calling agent said so.", "verdict": "success" if parsed.signal else "failure"}
         learned = await bank.commit(str(learned.work), verdict)
-        if given.lessons is None:
-            learned = await bank.resume(str(learned.work), background=given.background)
-    if learned.question is None or given.lessons is None:
+        if parsed.lessons is None:
+            learned = await bank.resume(str(learned.work), background=parsed.background)
+    if learned.question is None or parsed.lessons is None:
         return learned
-    if learned.success is None and "verdict" not in given.lessons:
+    if learned.success is None and "verdict" not in parsed.lessons:
         raise BadAnswer("First say whether the task succeeded: give success_signal, true or false.")
-    return await bank.commit(str(learned.work), given.lessons)
+    return await bank.commit(str(learned.work), parsed.lessons)
 
 
-async def _error_reply(bank: Bank, error: MulliganError, work: str | None, given: _Arguments) -> Reply:
-    """The error; with the question, if that still waits for an answer."""
-    message, about = f"{error}{facts_text(error.facts)}", dict[str, Json]()
+async def _error_reply(bank: Bank, error: MulliganError, work: str | None, parsed: _Arguments) -> Reply:
+    """The answer for an error, with the question if that still waits for an answer."""
+    message, fields = f"{error}{facts_text(error.facts)}", dict[str, Json]()
     if work is not None and isinstance(error, BadAnswer | ModelError):
-        left = await bank.outcome(work)
-        work = left.work
-        if left.question is not None and isinstance(error, BadAnswer):
-            about = question(left)
+        state = await bank.outcome(work)
+        work = state.work
+        if state.question is not None and isinstance(error, BadAnswer):
+            fields = question(state)
             message += " The task waits on: answer it again with this task_id, so that it fits `schema`."
-        elif left.question is not None:
+        elif state.question is not None:
             message += " The task waits: try again, or ask memory_task for the question and draw the lessons yourself."
-    return _failure(message, task_id(work), given.background, about)
+    return _failure(message, task_id(work), parsed.background, fields)
 
 
-def _failure(message: str, task: str | None, background: bool, about: Mapping[str, Json] = {}) -> Reply:
+def _failure(message: str, task: str | None, background: bool, fields: Mapping[str, Json] = {}) -> Reply:
     answer: dict[str, Json] = {"status": "error", "message": FAILED + message, **NOTHING}
-    return Reply({**answer, "task_id": task, "async_mode": background, **about}, error=True)
+    return Reply({**answer, "task_id": task, "async_mode": background, **fields}, error=True)
 
 
 def _parse(arguments: Mapping[str, Json]) -> _Arguments:
@@ -181,7 +188,7 @@ def _parse(arguments: Mapping[str, Json]) -> _Arguments:
 
 
 def _answer(lessons: Json) -> Json:
-    """The answer to a question as an object. A list of lessons is accepted, too, and the JSON text of either."""
+    """The answer to a question as an object, also from a list of lessons, or from the JSON text of either."""
     if isinstance(lessons, str) and lessons.strip():
         try:
             lessons = json.loads(lessons)

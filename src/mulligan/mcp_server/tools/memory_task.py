@@ -1,4 +1,4 @@
-"""`memory_task`: tells what became of an extraction; and the answers of all tools that learn.
+"""`memory_task` reports the state of an extraction. The answers of all tools that learn are made here, too.
 
 The tools call an extraction a task. Its id is `extract_` and the id of the work in the bank's queue.
 """
@@ -28,7 +28,7 @@ async def extraction_reply(bank: Bank, learned: Learned, *, by_tool: bool = True
 
     Args:
         bank: the bank of the agent that learned.
-        learned: what became of the extraction.
+        learned: the result of the extraction so far.
         by_tool: whether the caller can answer a question through extract_memory.
     """
     head: dict[str, Json] = {"task_id": task_id(learned.work), "agent_id": bank.agent_id or None}
@@ -55,22 +55,17 @@ async def extraction_reply(bank: Bank, learned: Learned, *, by_tool: bool = True
 
 
 NOTHING: dict[str, Json] = {"success": None, "extracted_count": 0, "memories": []}
-"""Fields in the answer of an extraction without result."""
+"""The fields of an answer without a result."""
 
 
 async def outcome_reply(bank: Bank, recall: str, success: bool) -> dict[str, Json]:
-    """Counts the outcome for what was recalled, and learns nothing; the answer to it."""
+    """Counts the outcome for the recalled lessons, without learning, and returns the answer."""
     counted = await bank.outcome_of(recall, success)
     before = "" if counted == success else f" It was told before, as a {'success' if counted else 'failure'}."
-    said = [f"From now on {sentence}." for sentence in await bank.retired_for_harm()]
-    message = " ".join([f"The outcome is counted for what was recalled; nothing is learned.{before}", *said])
-    head: dict[str, Json] = {
-        "status": "success",
-        "message": message,
-        "task_id": None,
-        "agent_id": bank.agent_id or None,
-    }
-    return {**head, **NOTHING, "success": counted}
+    retired = [f"From now on {sentence}." for sentence in await bank.retired_for_harm()]
+    message = " ".join([f"The outcome is counted for what was recalled; nothing is learned.{before}", *retired])
+    head: dict[str, Json] = {"status": "success", "message": message, "task_id": None}
+    return {**head, "agent_id": bank.agent_id or None, **NOTHING, "success": counted}
 
 
 def question(learned: Learned) -> dict[str, Json]:

@@ -44,9 +44,9 @@ class StepRequest:
         step: what the client did.
         text: `actorInputText`, whatever the step; None if it is not a string.
         episode: the episodeId, if given.
-        reset: whether to start anew.
+        reset: whether to start again.
         learn: whether to learn from the episode at its end.
-        recall: the retrieval that the client was given lessons by; it gets the outcome.
+        recall: the id of the retrieval that gave the client lessons; the outcome counts for it.
     """
 
     step: ClientStep
@@ -101,7 +101,7 @@ def _positive(arguments: Mapping[str, Json], name: str) -> int:
 
 
 def _memory(value: Json) -> tuple[str, ...] | None:
-    """Items that are not strings are dropped, as by the original server."""
+    """The reflections in `memoryOverride`. Like the original server, it drops items that are not strings."""
     if value is None:
         return None
     if not isinstance(value, list):
@@ -158,14 +158,14 @@ def _boolean(arguments: Mapping[str, Json], name: str) -> bool | None:
 
 
 def _episode_id(value: Json) -> str | None:
-    """An empty one counts as left out, because some clients fill in every parameter."""
+    """The episodeId. An empty one counts as left out, because some clients fill in every parameter."""
     if value is not None and not isinstance(value, str):
         raise InvalidInput("Invalid 'episodeId': must be a string.")
     return (value or "").strip() or None
 
 
 def _as_javascript(value: Json) -> str:
-    """As a template string in JavaScript, the original server's language, shows it."""
+    """The value as a template string shows it in JavaScript, the language of the original server."""
     if value is _UNSET:
         return "undefined"
     if isinstance(value, dict):
@@ -187,7 +187,7 @@ class AgentMemory:
         task: the newest task.
         episode: the newest episode.
         before: the reflections from before that episode began.
-        led: whether the client has passed the id of that episode. Its reflections are then the episode's alone.
+        led: whether the client has passed the id of that episode. Then only the episode keeps its reflections.
     """
 
     reflections: tuple[str, ...] = ()
@@ -267,7 +267,7 @@ async def _in_episode(request: StepRequest, episode: str, agent: str | None, cal
     try:
         if len(episode) > MAX_ID or not episode.isascii():
             raise NotFound("No episode has such an id.")
-        taken = await call.service.client_led.take(episode, request.step, agent)
+        result = await call.service.client_led.take(episode, request.step, agent)
     except NotFound:
         raise InvalidInput(
             f"There is no episode {episode[:MAX_ID]!r} here: pass the episodeId that the actor step of trial 1 "
@@ -276,51 +276,54 @@ async def _in_episode(request: StepRequest, episode: str, agent: str | None, cal
     if call.state is not None and NAME in call.state.values:
         connection: ConnectionMemory = call.state.values[NAME]
         async with connection.lock:
-            connection.hand_over(taken.episode.id)
+            connection.hand_over(result.episode.id)
             call.state.weight = connection.weight
-    return await _reply_taken(request, taken, call)
+    return await _reply_to_step(request, result, call)
 
 
 async def _begin(request: StepRequest, agent: str | None, call: Call) -> Reply:
-    """A call without an episodeId where nothing is kept between calls."""
+    """Answers a call without an episodeId if nothing is kept between calls."""
     if (request.step.kind, request.step.trial) != ("act", 1):
         raise InvalidInput(
             "This connection remembers nothing between calls: pass the episodeId that the first call (the actor step "
             "of trial 1) returned."
         )
-    return await _reply_taken(request, await call.service.client_led.begin(request.step, agent or ""), call)
+    return await _reply_to_step(request, await call.service.client_led.begin(request.step, agent or ""), call)
 
 
-async def _reply_taken(request: StepRequest, taken: StepResult, call: Call) -> Reply:
-    answer = _answer(request.step, taken.memory, taken.episode.task.prompt, not taken.over, taken.completed)
-    return await _reply(answer, taken.episode, request, call)
+async def _reply_to_step(request: StepRequest, result: StepResult, call: Call) -> Reply:
+    answer = _answer(request.step, result.memory, result.episode.task.prompt, not result.over, result.completed)
+    return await _reply(answer, result.episode, request, call)
 
 
 async def _in_connection(request: StepRequest, agent: str, connection: ConnectionMemory, call: Call) -> Reply:
-    """A call without an episodeId. The answer depends on what the connection remembers, and the record follows it; but
-    a client that passed its newest episode's id before, and leaves it out now, is answered from that episode.
+    """Answers a call without an episodeId from what the connection remembers, and records the step.
+
+    If the client has passed the id of its newest episode before, and now leaves it out, that episode's reflections are
+    used.
     """
     depth = call.service.served.depth
-    now = AgentMemory() if request.reset else connection.recall(agent)
-    step, known = request.step, now.reflections
-    if request.text is not None and (step.kind == "act" or now.task is None):
-        now.task = request.text
-    if now.led and now.episode is not None:
-        its = await call.service.client_led.remembered(now.episode, step, now.task or "", agent)
-        now.led, known = its is not None, known if its is None else its
-    memory = (known if step.memory is None else step.memory)[:depth]
-    after = memory if step.reflection is None else (step.reflection, *memory)[:depth]
-    now.done += _completes(step)
-    shown = after if _completes(step) else memory
+    state = AgentMemory() if request.reset else connection.recall(agent)
+    step, reflections = request.step, state.reflections
+    if request.text is not None and (step.kind == "act" or state.task is None):
+        state.task = request.text
+    if state.led and state.episode is not None:
+        recorded = await call.service.client_led.remembered(state.episode, step, state.task or "", agent)
+        state.led = recorded is not None
+        reflections = reflections if recorded is None else recorded
+    memory = (reflections if step.memory is None else step.memory)[:depth]
+    memory_after = memory if step.reflection is None else (step.reflection, *memory)[:depth]
+    state.done += _completes(step)
+    shown = memory_after if _completes(step) else memory
     another = step.trial < step.trials and not step.passed
-    task = now.task if request.text is None else request.text
-    answer = _answer(step, shown, task or "", another, now.done)
-    episode = await call.service.client_led.follow(now.episode, replace(step, memory=memory), now.task or "", agent)
-    if episode.id != now.episode:
-        now.episode, now.before = episode.id, now.reflections
-    if not now.led:
-        now.reflections = after
-    connection.keep(agent, now)
+    task = state.task if request.text is None else request.text
+    answer = _answer(step, shown, task or "", another, state.done)
+    episode = await call.service.client_led.follow(state.episode, replace(step, memory=memory), state.task or "", agent)
+    if episode.id != state.episode:
+        state.episode, state.before = episode.id, state.reflections
+    if not state.led:
+        state.reflections = memory_after
+    connection.keep(agent, state)
     return await _reply(answer, episode, request, call)
 
 
@@ -362,8 +365,10 @@ async def _reply(answer: dict[str, Json], episode: Episode, request: StepRequest
 
 
 async def _learn(episode: Episode, request: StepRequest, call: Call) -> Json:
-    """What became of a finished episode: its outcome counts for what was recalled, and lessons are learned where that
-    was asked for. An error in learning does not undo the step."""
+    """Counts the outcome of a finished episode for the recalled lessons, and learns lessons if the call asks for it.
+
+    An error in learning does not undo the step.
+    """
     try:
         bank = call.service.bank(episode.agent)
         if not request.learn:

@@ -1,6 +1,6 @@
-"""A language model inside this process: no key, no server, and no network once its weights are on this machine.
+"""Language models inside this process: no key, no server, and no network once the weights are on this machine.
 
-`llama` runs the weights, `worker` runs one question after the other.
+`llama` runs the weights; `worker` runs one question after the other.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from mulligan.models.weights.known import KNOWN, Weights
 DEFAULT_MODEL = "smollm2-135m"
 DEFAULT_MAX_TOKENS = 1024
 LEAST_CONTEXT = 64
-SEEDS = 2**32 - 1  # llama.cpp takes the last of the 2**32 for "draw a seed"
+SEEDS = 2**32 - 1  # llama.cpp takes the last of the 2**32 values for "choose a random seed"
 
 log = logging.getLogger(__name__)
 
 
 class EmbeddedModel:
-    """Weights known by name, or any .gguf file, run by llama.cpp on this machine.
+    """Known weights, or any .gguf file, run by llama.cpp on this machine.
 
-    Models of one file and settings share one load per process, and all questions to embedded models are answered one
-    after the other. `id` ends in the first 12 digits of the sha256 of the weights.
+    Models with the same file and settings are loaded once per process. All questions to embedded models are answered
+    one after the other. `id` ends in the first 12 digits of the sha256 of the weights.
 
     Args:
-        name: Known weights, or the path of a .gguf file. None: `smollm2-135m`.
+        name: The name of known weights, or the path of a .gguf file. None: `smollm2-135m`.
         threads: None: `MULLIGAN_THREADS`, else the physical cores minus one.
-        context: Tokens of prompt and answer together.
+        context: Maximum number of tokens of prompt and answer together.
         pull: Whether the first question downloads known weights that are missing. A callback gets the progress;
             otherwise it goes to stderr.
 
@@ -87,24 +87,24 @@ class EmbeddedModel:
         `InvalidInput` for images or a schema that cannot be used, `BadAnswer` for JSON that was cut off or only repeats
         itself, `ModelError` for a prompt that is too long, weights that could not be pulled or loaded.
         """
-        worded = in_json(question)
-        asked = request(worded, sampling)
-        reply = await embedded_worker().run(lambda abandoned: self._answer(asked, abandoned))
+        sent = in_json(question)
+        body = request(sent, sampling)
+        reply = await embedded_worker().run(lambda abandoned: self._answer(body, abandoned))
         usage = Usage(reply.prompt_tokens, reply.completion_tokens, 1, 0.0)
-        if worded.schema is None:
-            cut = "" if reply.finish == "stop" else cut_short(reply, asked["max_tokens"])
-            return answer_in(reply.text, worded, model=self.id, usage=usage, cut=cut)
+        if sent.schema is None:
+            cut = "" if reply.finish == "stop" else cut_reason(reply, body["max_tokens"])
+            return answer_in(reply.text, sent, model=self.id, usage=usage, cut=cut)
         try:
             if question.tools:
                 call = call_of(reply.text, cut=reply.finish != "stop")
                 return Answer("", self.id, usage, (call,))
             return Answer(json.loads(reply.text), self.id, usage)
         except ValueError:
-            why = cut_short(reply, asked["max_tokens"])
+            why = cut_reason(reply, body["max_tokens"])
             raise Unreadable(why, text=reply.text, model=self._label, usage=usage, again=False) from None
 
-    def _answer(self, asked: Json, abandoned: Event) -> Generated:
-        """Pull and load what is missing, then generate. Runs in the worker's thread."""
+    def _answer(self, body: Json, abandoned: Event) -> Generated:
+        """Downloads and loads the weights if necessary, then generates. Runs in the worker's thread."""
         if self._known:
             pull_unless_abandoned(self._known.name, self._pull, abandoned, KNOWN)
         if not self._warned and (load := overload()):
@@ -112,18 +112,18 @@ class EmbeddedModel:
             slow = "This machine is busy (load %.1f per CPU), so %s will answer slowly on its %d thread(s)."
             log.warning(slow + " MULLIGAN_THREADS sets the number of threads.", load, self._label, self._load.threads)
         try:
-            reply = generate(loaded(self._load), asked, abandoned, self._load.cache > 0)
+            reply = generate(loaded(self._load), body, abandoned, self._load.cache > 0)
         except ValueError as error:
             raise InvalidInput(f"llama.cpp cannot process this question: {error}") from error
         if abandoned.is_set():
             raise ModelError("The question was cancelled.")
         if reply.error:
-            raise ModelError(self._explained(reply.error))
+            raise ModelError(self._error_message(reply.error))
         if not reply.finish:
             raise ModelError(f"{self._label} stopped in the middle of its answer. MULLIGAN_DEBUG=1 shows why.")
         return reply
 
-    def _explained(self, error: Json) -> str:
+    def _error_message(self, error: Json) -> str:
         if error.get("type") != "exceed_context_size_error":
             return f"llama.cpp failed with {self._label}: {error.get('message', error)}"
         prompt, context = error["n_prompt_tokens"], error["n_ctx"]
@@ -138,23 +138,23 @@ def request(question: Question, sampling: Sampling) -> dict[str, Json]:
     """The question as a request to llama.cpp's chat completions. Raises `InvalidInput` for images."""
     if any(message.images for message in question.messages):
         raise InvalidInput("The embedded models cannot read images. Choose a model that can with model=.")
-    asked: dict[str, Json] = {
+    body: dict[str, Json] = {
         "messages": [{"role": message.role, "content": message.text} for message in question.messages],
         "max_tokens": DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens,
     }
     if sampling.temperature is not None:
-        asked["temperature"] = sampling.temperature
+        body["temperature"] = sampling.temperature
     if sampling.seed is not None:
-        asked["seed"] = sampling.seed % SEEDS
+        body["seed"] = sampling.seed % SEEDS
     if sampling.stop:
-        asked["stop"] = list(sampling.stop)
+        body["stop"] = list(sampling.stop)
     if question.schema is not None:
-        asked["json_schema"] = question.schema
-    return asked
+        body["json_schema"] = question.schema
+    return body
 
 
-def cut_short(reply: Generated, max_tokens: int) -> str:
-    """Why the answer is not JSON, although it can only be JSON."""
+def cut_reason(reply: Generated, max_tokens: int) -> str:
+    """Why an answer was cut off."""
     if reply.finish == "length":
         room = f"max_tokens is {max_tokens}, and prompt and answer share the context"
         why = f"it was cut off after {reply.completion_tokens} tokens ({room})"
@@ -166,7 +166,7 @@ def cut_short(reply: Generated, max_tokens: int) -> str:
 
 
 def pull_unless_abandoned(name: str, progress: bool | Progress, abandoned: Event, known: Mapping[str, Weights]) -> None:
-    """Pull the weights of that name if they are not here; progress goes to stderr, or to the callback given."""
+    """Downloads weights if they are missing, until `abandoned` is set. Progress goes to stderr or the callback."""
     report = on_stderr() if isinstance(progress, bool) else progress
 
     def tell(line: str, done: int, total: int) -> None:
@@ -187,7 +187,7 @@ def gguf_file(name: str) -> Path:
 
 
 def sha256_at(path: Path) -> str:
-    """Hashing gigabytes takes seconds: once per file and process, unless the file changes."""
+    """The sha256 of a file. Hashing gigabytes takes seconds, so it is done once per process unless the file changes."""
     state = path.stat()
     return _sha256_once(path, state.st_size, state.st_mtime_ns)
 

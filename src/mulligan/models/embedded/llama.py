@@ -1,7 +1,7 @@
-"""llama.cpp in this process, through xllamacpp: load a file, generate one answer. Blocking; one call at a time.
+"""Runs llama.cpp in this process through xllamacpp: loads a file, generates one answer. Blocking; one call at a time.
 
-xllamacpp is called in process, not over HTTP. It opens a server on loopback all the same, which gets a random key, so
-that nobody else on the machine can use it.
+xllamacpp is called in process, not over HTTP. It still opens a server on loopback, which gets a random key, so that
+nobody else on the machine can use it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,24 @@ from typing import Any, Protocol, cast
 from mulligan.core.errors import ModelError
 from mulligan.core.records import Json
 
-BATCH_TOKENS = 64  # after each batch `abandoned` is checked; larger ones were not faster on a CPU
+BATCH_TOKENS = 64  # after each batch `abandoned` is checked; larger batches were not faster on a CPU
 
-UNIT, TIMES, REPEATED = 400, 4, 200
-"""The longest text that is looked for, how often in a row, and over how many characters, before JSON repeats itself."""
+# JSON counts as repeating itself if it ends in a text of at most this length, so many times in a row, over at least so
+# many characters.
+MAX_REPEATED_LENGTH = 400
+MIN_REPETITIONS = 4
+MIN_REPEATED_CHARACTERS = 200
 
 
 class Server(Protocol):
-    """The part of `xllamacpp.Server` that is used. The callback gets each chunk; True from it ends the generation."""
+    """The part of `xllamacpp.Server` that is used. The callback gets each chunk, and ends the generation with True."""
 
     def handle_chat_completions(self, request: Json, callback: Callable[[dict[str, Any]], bool], /) -> object: ...
 
 
 @dataclass(frozen=True)
 class Load:
-    """The settings of one loaded model. cache: MB of memory for prompts that were read, of which none is read again."""
+    """The settings of a loaded model. cache: MB of memory for processed prompts, which are then not processed again."""
 
     path: Path
     threads: int
@@ -43,8 +46,13 @@ class Load:
 
 @dataclass
 class Generated:
-    """`finish` is "stop", "length" or "repeated". `error` is llama.cpp's own, empty when all went well. Of
-    `prompt_tokens`, `known_tokens` were not read again."""
+    """The result of a generation.
+
+    Attributes:
+        finish: "stop", "length" or "repeated".
+        known_tokens: how many of `prompt_tokens` came from the cache.
+        error: llama.cpp's error, if any.
+    """
 
     text: str = ""
     finish: str = ""
@@ -54,21 +62,21 @@ class Generated:
     error: Json = None
 
 
-_loaded: dict[Load, Server] = {}  # only ever touched by the one thread that runs embedded models
+_loaded: dict[Load, Server] = {}  # used only by the thread that runs embedded models
 
 
 def loaded(load: Load) -> Server:
-    """The model, loaded once per process and setting. Raises `ModelError` for a file that llama.cpp cannot load."""
+    """The model, loaded once per process and settings. Raises `ModelError` if llama.cpp cannot load the file."""
     if load not in _loaded:
         _loaded[load] = _start(load)
     return _loaded[load]
 
 
 def _imported() -> Any:
-    """The module, which has no types; strict checks also run where it is not installed.
+    """The module xllamacpp. It has no types, and may not be installed where types are checked.
 
-    Ladybug makes its C++ symbols global. A library that is loaded after it and finds them instead of its own aborts
-    (std::bad_alloc), so that xllamacpp then has to look for its own first.
+    Ladybug makes its C++ symbols global. A library that is loaded later and finds them instead of its own aborts
+    (std::bad_alloc), so xllamacpp must look for its own symbols first.
     """
     flags = sys.getdlopenflags()
     if "ladybug" in sys.modules:
@@ -103,24 +111,24 @@ def _start(load: Load) -> Server:
 
 
 def generate(server: Server, request: Json, abandoned: Event, cached: bool = False) -> Generated:
-    """One chat completion; ends early, within one batch or token, when it is abandoned.
+    """Generates one chat completion. It ends early, within one batch or token, when it is abandoned.
 
-    JSON that only repeats itself ends, too: it goes on to the last token, and what it repeats is never a whole answer.
+    JSON that only repeats itself is ended as well: it would continue to the last token, and never become complete.
 
     Args:
-        cached: Whether what is known of the prompt is not read again. llama.cpp does not promise the same numbers then,
-            so the same seed can give another answer after another question.
+        cached: Whether to use the cache of processed prompts. llama.cpp does not promise the same numbers then, so the
+            same seed can give another answer after another question.
 
-    Raises `ValueError` for a request that llama.cpp cannot take, such as an impossible schema.
+    Raises `ValueError` for a request that llama.cpp cannot process, such as an impossible schema.
     """
     answer, is_json = Generated(), "json_schema" in request
 
     def take(chunk: dict[str, Any]) -> bool:
         answer.error = chunk.get("error")
         for choice in chunk.get("choices", ()):
-            said = choice["delta"].get("content") or ""
-            answer.text += said
-            answer.completion_tokens += bool(said)
+            text = choice["delta"].get("content") or ""
+            answer.text += text
+            answer.completion_tokens += bool(text)
             answer.finish = choice["finish_reason"] or answer.finish
         answer.prompt_tokens = chunk.get("prompt_progress", {}).get("total", answer.prompt_tokens)
         if usage := chunk.get("usage"):
@@ -130,16 +138,16 @@ def generate(server: Server, request: Json, abandoned: Event, cached: bool = Fal
             answer.finish = "repeated"
         return abandoned.is_set() or answer.finish == "repeated"
 
-    # Progress chunks let a long prompt be abandoned too.
-    fixed = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True, "cache_prompt": cached}
-    server.handle_chat_completions({**request, **fixed}, take)
+    options = {"stream": True, "stream_options": {"include_usage": True}, "cache_prompt": cached}
+    options["return_progress"] = True  # so that `take` is called, and can abandon, while a long prompt is processed
+    server.handle_chat_completions({**request, **options}, take)
     return answer
 
 
 def repeated(text: str) -> str:
-    """What the end of a text repeats, at least `TIMES` times over at least `REPEATED` characters; "" for nothing."""
-    for length in range(1, min(UNIT, len(text) // TIMES) + 1):
-        end = text[-max(TIMES * length, REPEATED) :]
-        if len(end) >= REPEATED and end[length:] == end[:-length]:
+    """The text that the end of `text` repeats; "" if it does not repeat itself."""
+    for length in range(1, min(MAX_REPEATED_LENGTH, len(text) // MIN_REPETITIONS) + 1):
+        end = text[-max(MIN_REPETITIONS * length, MIN_REPEATED_CHARACTERS) :]
+        if len(end) >= MIN_REPEATED_CHARACTERS and end[length:] == end[:-length]:
             return text[-length:]
     return ""

@@ -1,7 +1,7 @@
-"""The one thread of this process in which embedded models are pulled, loaded and run, one job after the other.
+"""The thread of this process that downloads, loads and runs embedded models, one job after the other.
 
-Two models that decode at once on the same cores take far longer than one after the other.
-`threads_to_use` says how many threads a model takes, `prompt_cache` how much memory its prompts.
+Two models that decode at the same time on the same cores take far longer than one after the other. `threads_to_use`
+tells how many threads a model may use, `prompt_cache` how much memory its prompts may.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BUSY_LOAD_PER_CPU = 1.5
 
 @dataclass
 class Job:
-    """`work` is called with `abandoned`, which it should check as often as it can; its result goes to `future`."""
+    """Work for the thread. `work` is called with `abandoned`, and checks it often; its result goes to `future`."""
 
     work: Callable[[threading.Event], Any]
     future: Future[Any] = field(default_factory=Future[Any])
@@ -36,20 +36,20 @@ class Job:
 
 
 class EmbeddedWorker:
-    """Runs jobs in order. At exit of the process the job at hand is abandoned and waited for, the others dropped."""
+    """Runs jobs in order. When the process exits, it abandons the current job, waits for it, and drops the others."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._current: Job | None = None
-        # A daemon, so that the exit does not wait for a whole generation; but native code must not run on while the
-        # interpreter goes away (it crashes), so `close` waits until it has noticed.
+        # It is a daemon, so that the exit does not wait for a whole generation. But native code crashes if it still
+        # runs while the interpreter is finalized, so `close` waits until the job has noticed.
         self._thread = threading.Thread(target=self._run, name="mulligan-embedded", daemon=True)
         self._thread.start()
         atexit.register(self.close)
 
     async def run(self, work: Callable[[threading.Event], T]) -> T:
-        """The result of a job. Cancelling abandons the job and returns at once."""
+        """Runs a job and returns its result. If cancelled, it abandons the job and returns at once."""
         job = self.submit(work)
         try:
             return await asyncio.wrap_future(job.future)
@@ -94,27 +94,26 @@ def embedded_worker() -> EmbeddedWorker:
 
 def threads_to_use(chosen: int | None) -> int:
     """`chosen`, else `MULLIGAN_THREADS`, else the physical cores minus one; at least 1. Raises `InvalidInput`."""
-    where, value = "threads", str(chosen) if chosen is not None else ""
-    if not value:
-        where, value = "MULLIGAN_THREADS", os.environ.get("MULLIGAN_THREADS", "")
-    if not value:
-        return max(1, physical_cores() - 1)
-    return _whole(where, value, 1)
+    if chosen is not None:
+        return _whole_number("threads", str(chosen), 1)
+    if value := os.environ.get("MULLIGAN_THREADS", ""):
+        return _whole_number("MULLIGAN_THREADS", value, 1)
+    return max(1, physical_cores() - 1)
 
 
 def prompt_cache() -> int:
-    """MB of memory for prompts that were read: `MULLIGAN_PROMPT_CACHE`, else 0. Raises `InvalidInput`."""
-    return _whole("MULLIGAN_PROMPT_CACHE", os.environ.get("MULLIGAN_PROMPT_CACHE") or "0", 0)
+    """MB of memory for processed prompts: `MULLIGAN_PROMPT_CACHE`, else 0. Raises `InvalidInput`."""
+    return _whole_number("MULLIGAN_PROMPT_CACHE", os.environ.get("MULLIGAN_PROMPT_CACHE") or "0", 0)
 
 
-def _whole(where: str, value: str, least: int) -> int:
+def _whole_number(name: str, value: str, least: int) -> int:
     if not value.isdecimal() or int(value) < least:
-        raise InvalidInput(f"{where} must be a whole number from {least}, not {value!r}.")
+        raise InvalidInput(f"{name} must be a whole number from {least}, not {value!r}.")
     return int(value)
 
 
 def physical_cores() -> int:
-    """Cores that this process may use: siblings of one core count once, and a container's CPU quota caps them."""
+    """The cores that this process may use. Threads of one core count once, and a container's CPU quota is a cap."""
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
     siblings: set[str] = set()
@@ -135,6 +134,6 @@ def first_line(file: Path) -> str:
 
 
 def overload() -> float:
-    """The load of the last minute per CPU where it is so high that decoding crawls, else 0."""
+    """The load per CPU in the last minute if it is so high that decoding is very slow, else 0."""
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
     return load if load > BUSY_LOAD_PER_CPU else 0.0

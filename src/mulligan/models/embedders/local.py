@@ -1,6 +1,6 @@
-"""The embedders that run on this machine, through onnxruntime, without key and server.
+"""Embedders that run on this machine through onnxruntime, without a key or a server.
 
-`network` runs the network, `pieces` cuts texts. design/009 has the reasons.
+`network` runs the network, `pieces` cuts texts into pieces. For the reasons, see design/009.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from mulligan.models.embedders.network import load
 from mulligan.models.weights import Progress, installed, path_of
 from mulligan.models.weights.known import EMBEDDERS, MINILM
 
-LONGEST = 256  # pieces of a text that are read, as the model was trained
-BEFORE = {"multilingual-e5-small": "query: "}
-"""What stands before each text, as the model was trained."""
+MAX_PIECES = 256  # of a text that are read, as in the model's training
+PREFIX = {"multilingual-e5-small": "query: "}
+"""Begins each text, as in the model's training."""
 NEUTRAL = {"multilingual-e5-small": ("a b c", "?", ".", "the", "0", "hello", "x = 1")}
-"""Texts that say next to nothing. All vectors of this model point one way; the mean of these is taken off, so that
-texts that have nothing in common have a cosine near 0 (design/170)."""
+"""Texts that mean almost nothing. All vectors of this model have a common direction. The mean of these texts is
+subtracted, so that texts with nothing in common have a cosine near 0 (design/170)."""
 BATCH = 1024  # pieces in one run of the network: more were not faster, and cancelling waits for one batch
 
 
 class LocalEmbedder:
-    """all-MiniLM-L6-v2 or multilingual-e5-small: 384 numbers a text, of which the first 256 pieces are read.
+    """all-MiniLM-L6-v2 or multilingual-e5-small: 384 numbers for the first 256 pieces of a text.
 
-    Embedders of one thread count share one load per process, in a thread of their own: they do not wait for a language
-    model that answers.
+    Embedders with the same number of threads load the weights once per process. They run in a separate thread, so they
+    do not wait for a language model.
 
     Args:
-        name: "minilm-l6-v2", which None stands for, or "multilingual-e5-small".
+        name: "minilm-l6-v2" (also for None) or "multilingual-e5-small".
         threads: None: `MULLIGAN_THREADS`, else the physical cores minus one.
         pull: Whether the first call downloads missing weights. A callback gets the progress; otherwise it goes to
             stderr. Without it `embed` raises `InvalidInput`, so that a recall never downloads anything.
@@ -64,17 +64,17 @@ class LocalEmbedder:
         return self._weights.name in installed(EMBEDDERS)
 
     async def embed(self, texts: Sequence[str]) -> Any:
-        """A numpy array, float32, of shape (len(texts), 384), each row of length 1. A text without words has a
-        direction too, which means nothing.
+        """A numpy array of float32 with shape (len(texts), 384), whose rows have length 1.
 
-        Cancelling returns at once; the work ends after the batch at hand. Raises `InvalidInput` when the weights are
-        not here and may not be pulled, `ModelError` when they could not be pulled or loaded.
+        A text without words also gets a vector, which has no meaning. Cancelling returns at once; the work ends after
+        the current batch. Raises `InvalidInput` if the weights are missing and may not be downloaded, `ModelError` if
+        they could not be downloaded or loaded.
         """
         if not self._pull and not self.here:
             name = self._weights.name
             raise InvalidInput(f"The weights of {name} are not on this machine. Run: mulligan models pull {name}")
-        wanted = tuple(texts)
-        return await _worker().run(lambda abandoned: self._embed(wanted, abandoned))
+        copied = tuple(texts)  # the caller may change its list while the worker runs
+        return await _worker().run(lambda abandoned: self._embed(copied, abandoned))
 
     def _embed(self, texts: Sequence[str], abandoned: Event) -> Any:
         """In the worker's thread."""
@@ -89,36 +89,39 @@ class _Reader:
     """Loaded weights, used by one thread."""
 
     def __init__(self, name: str, path: Path, threads: int) -> None:
-        self._network, self._before = load(name, path, threads), BEFORE.get(name, "")
+        self._network, self._prefix = load(name, path, threads), PREFIX.get(name, "")
         neutral = NEUTRAL.get(name)
-        self._middle = self._raw(neutral, Event()).mean(axis=0) if neutral else None
+        self._mean = self._raw_vectors(neutral, Event()).mean(axis=0) if neutral else None
 
     def vectors(self, texts: Sequence[str], abandoned: Event) -> Any:
-        found = self._raw(texts, abandoned)
-        if self._middle is None:
-            return found
-        found -= self._middle
-        return found / np.linalg.norm(found, axis=1, keepdims=True)
+        vectors = self._raw_vectors(texts, abandoned)
+        if self._mean is None:
+            return vectors
+        vectors -= self._mean
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
-    def _raw(self, texts: Sequence[str], abandoned: Event) -> Any:
-        cut = [self._network.pieces.numbers(self._before + text, LONGEST) for text in texts]
-        found: Any = np.empty((len(texts), LocalEmbedder.dim), np.float32)
-        for batch in batches([len(pieces) for pieces in cut]):
+    def _raw_vectors(self, texts: Sequence[str], abandoned: Event) -> Any:
+        pieces_of = [self._network.pieces.numbers(self._prefix + text, MAX_PIECES) for text in texts]
+        vectors: Any = np.empty((len(texts), LocalEmbedder.dim), np.float32)
+        for batch in batches([len(pieces) for pieces in pieces_of]):
             if abandoned.is_set():
                 raise ModelError("The embedding was cancelled.")
-            longest = len(cut[batch[-1]])
+            longest = len(pieces_of[batch[-1]])
             pieces, mask = np.zeros((2, len(batch), longest), np.int32)
             for row, number in enumerate(batch):
-                pieces[row, : len(cut[number])] = cut[number]
-                mask[row, : len(cut[number])] = 1
+                pieces[row, : len(pieces_of[number])] = pieces_of[number]
+                mask[row, : len(pieces_of[number])] = 1
             states = self._network.run(pieces, mask)
-            sums = np.einsum("tpd,tp->td", states, mask.astype(np.float32))  # the mean but for its length
-            found[batch] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
-        return found
+            sums = np.einsum("tpd,tp->td", states, mask.astype(np.float32))  # has the direction of the mean
+            vectors[batch] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        return vectors
 
 
 def batches(lengths: Sequence[int], most: int = BATCH) -> Iterator[list[int]]:
-    """Numbers of texts of like length, shortest first, so that little is padded: at most `most` pieces, or one text."""
+    """Batches of numbers of texts with similar lengths, shortest first, so that little is padded.
+
+    A batch has at most `most` pieces with its padding, or a single text.
+    """
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda number: lengths[number]):
         if batch and (len(batch) + 1) * lengths[number] > most:

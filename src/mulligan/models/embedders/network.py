@@ -28,10 +28,11 @@ Arrays = dict[str, Any]
 
 @dataclass(frozen=True)
 class Network:
-    """A loaded network and its way of cutting texts. The session reads the memory of `weights` and does not hold it.
+    """A loaded network and its tokenizer.
 
     Attributes:
-        rows: gives the vectors of these pieces, where the session has none of its own.
+        weights: must be kept alive: the session reads their memory, but does not own it.
+        rows: returns the vectors of pieces, if the session does not contain them.
     """
 
     session: Any
@@ -40,17 +41,17 @@ class Network:
     rows: Callable[[Any], Any] | None = None
 
     def run(self, pieces: Any, mask: Any) -> Any:
-        """Two int32 arrays of shape (texts, pieces) to one float32 array of shape (texts, pieces, 384)."""
-        asked = {"pieces": pieces, "mask": mask}
+        """Maps two int32 arrays of shape (texts, pieces) to a float32 array of shape (texts, pieces, 384)."""
+        inputs = {"pieces": pieces, "mask": mask}
         if self.rows:
-            used, at = np.unique(pieces, return_inverse=True)
-            asked |= {"pieces": at.reshape(pieces.shape).astype(np.int32), "words": self.rows(used)}
-        return self.session.run(None, asked)[0]
+            used, positions = np.unique(pieces, return_inverse=True)
+            inputs |= {"pieces": positions.reshape(pieces.shape).astype(np.int32), "words": self.rows(used)}
+        return self.session.run(None, inputs)[0]
 
 
 def load(name: str, path: Path, threads: int) -> Network:
-    """Takes 0.1 to 0.8 s. Raises `ModelError` for a file that is not what it should be."""
-    runtime: Any = import_module("onnxruntime")  # has no types; strict checks also run where it is not installed
+    """Loads a network, which takes 0.1 to 0.8 s. Raises `ModelError` if the file cannot be used."""
+    runtime: Any = import_module("onnxruntime")  # it has no types, and may not be installed where types are checked
     try:
         rows: Callable[[Any], Any] | None = None
         if name == MINILM.name:
@@ -61,12 +62,12 @@ def load(name: str, path: Path, threads: int) -> Network:
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads should be idle
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads use no CPU
         options.log_severity_level = 3
-        held = [runtime.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
-        options.add_external_initializers(list(weights), held)
+        values = [runtime.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
+        options.add_external_initializers(list(weights), values)
         session = runtime.InferenceSession(graph.read_bytes(), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's errors have no base of their own
+    except Exception as error:  # onnxruntime's errors have no common base class
         raise ModelError(
             f"{path} could not be loaded ({error}). If the file is broken: mulligan models remove {name}, and pull "
             "it again."
@@ -75,7 +76,7 @@ def load(name: str, path: Path, threads: int) -> Network:
 
 
 def read(path: Path) -> tuple[Arrays, list[str]]:
-    """The tensors of a safetensors file, mapped and not copied, and the vocabulary that follows them, one a line."""
+    """The tensors of a safetensors file, mapped and not copied, and the vocabulary after them, one piece per line."""
     raw: Any = np.memmap(path, np.uint8, "r")
     start = 8 + int(raw[:8].view("<u8")[0])
     header: dict[str, Any] = json.loads(raw[8:start].tobytes())
@@ -92,10 +93,13 @@ def read(path: Path) -> tuple[Arrays, list[str]]:
 
 
 def arranged(tensors: Arrays) -> Arrays:
-    """The weights by the names that the graph uses: matrices turned as they are multiplied, queries, keys and values
-    side by side, the one token type that there is added to the positions."""
+    """The weights by the names that the graph uses.
+
+    Matrices are transposed for multiplication. Queries, keys and values are joined. The only token type is added to the
+    positions.
+    """
     words, types = tensors["embeddings.word_embeddings.weight"], tensors["embeddings.token_type_embeddings.weight"]
-    found: Arrays = {
+    weights: Arrays = {
         "words": words,
         "places": tensors["embeddings.position_embeddings.weight"] + types[0],
         "gain": tensors["embeddings.LayerNorm.weight"],
@@ -105,12 +109,12 @@ def arranged(tensors: Arrays) -> Arrays:
     for n in range(LAYERS):
         layer = {key.partition(f"layer.{n}.")[2]: value for key, value in tensors.items() if f"layer.{n}." in key}
         three = [f"attention.self.{part}" for part in parts]
-        found[f"three{n}.w"] = np.concatenate([layer[f"{name}.weight"].T for name in three], axis=1)
-        found[f"three{n}.b"] = np.concatenate([layer[f"{name}.bias"] for name in three])
+        weights[f"three{n}.w"] = np.concatenate([layer[f"{name}.weight"].T for name in three], axis=1)
+        weights[f"three{n}.b"] = np.concatenate([layer[f"{name}.bias"] for name in three])
         for ours, theirs in (("mix", "attention.output"), ("up", "intermediate"), ("down", "output")):
-            found[f"{ours}{n}.w"] = layer[f"{theirs}.dense.weight"].T
-            found[f"{ours}{n}.b"] = layer[f"{theirs}.dense.bias"]
+            weights[f"{ours}{n}.w"] = layer[f"{theirs}.dense.weight"].T
+            weights[f"{ours}{n}.b"] = layer[f"{theirs}.dense.bias"]
         for ours, theirs in (("mixed", "attention.output"), ("out", "output")):
-            found[f"{ours}{n}.gain"] = layer[f"{theirs}.LayerNorm.weight"]
-            found[f"{ours}{n}.shift"] = layer[f"{theirs}.LayerNorm.bias"]
-    return {name: np.ascontiguousarray(array, dtype="<f4") for name, array in found.items()}
+            weights[f"{ours}{n}.gain"] = layer[f"{theirs}.LayerNorm.weight"]
+            weights[f"{ours}{n}.shift"] = layer[f"{theirs}.LayerNorm.bias"]
+    return {name: np.ascontiguousarray(array, dtype="<f4") for name, array in weights.items()}

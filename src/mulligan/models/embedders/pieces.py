@@ -1,8 +1,8 @@
-"""Pieces of words, as models read them.
+"""Tokenizers: they cut texts into the pieces of words that a model knows.
 
-`WordPieces` are those of the uncased BERT models: lower case, no accents, each ideograph a word by itself. It agrees
-with the reference's tokenizer on every character that the Unicode tables of both classify alike. `Unigram` are those of
-the models in many languages: of all ways to cut a word the likeliest.
+`WordPieces` is the tokenizer of the uncased BERT models: lower case, no accents, each ideograph a word. It agrees with
+the reference on every character that the Unicode tables of both classify alike. `Unigram` is the tokenizer of
+multilingual models: it cuts a word in the most likely way.
 """
 
 from __future__ import annotations
@@ -31,14 +31,21 @@ SPECIAL = re.compile(r"(\[(?:PAD|UNK|CLS|SEP|MASK)\])")
 
 
 class Pieces(Protocol):
-    """Texts to the numbers of their pieces, at most `most` of them."""
+    """A tokenizer."""
 
-    def numbers(self, text: str, most: int) -> list[int]: ...
+    def numbers(self, text: str, most: int) -> list[int]:
+        """The numbers of the pieces of a text, at most `most`, including the marks for beginning and end.
+
+        A text that is too long loses its end.
+        """
+        ...
 
 
 class WordPieces:
-    """Texts to the numbers of their pieces. `vocabulary`: the pieces, each at its number; `##` begins one that goes on
-    within a word."""
+    """The tokenizer of the uncased BERT models. vocabulary: the pieces in the order of their numbers.
+
+    `##` begins a piece that continues a word.
+    """
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self._number = {piece: number for number, piece in enumerate(vocabulary)}
@@ -46,45 +53,46 @@ class WordPieces:
         self._of_word = lru_cache(REMEMBERED_WORDS)(self._split)
 
     def numbers(self, text: str, most: int) -> list[int]:
-        """At most `most` of them, the marks for beginning and end included; what is too long loses its end."""
-        found = [self._number["[CLS]"]]
+        """See `Pieces.numbers`."""
+        numbers = [self._number["[CLS]"]]
         for part in SPECIAL.split(text):
-            if len(found) >= most:
+            if len(numbers) >= most:
                 break
             if SPECIAL.fullmatch(part):
-                found.append(self._number[part])
+                numbers.append(self._number[part])
                 continue
             for word in part.translate(_FOLDED).split():
-                found.extend(self._of_word(word))
-                if len(found) >= most:
+                numbers.extend(self._of_word(word))
+                if len(numbers) >= most:
                     break
-        return [*found[: most - 1], self._number["[SEP]"]]
+        return [*numbers[: most - 1], self._number["[SEP]"]]
 
     def _split(self, word: str) -> tuple[int, ...]:
-        """The longest piece that fits, again and again; where none fits the whole word is unknown."""
+        """Takes the longest piece that fits, repeatedly. If none fits, the whole word is unknown."""
         if len(word) > LONGEST_WORD:
             return self._unknown
-        found: list[int] = []
+        numbers: list[int] = []
         start = 0
         while start < len(word):
             mark = "##" if start else ""
             for end in range(len(word), start, -1):
                 if (number := self._number.get(mark + word[start:end])) is not None:
-                    found.append(number)
+                    numbers.append(number)
                     start = end
                     break
             else:
                 return self._unknown
-        return tuple(found)
+        return tuple(numbers)
 
 
 class Unigram:
-    """Texts to the numbers of their pieces.
+    """The tokenizer of multilingual models.
 
     Args:
-        pieces, scores: each at its number, and its log-probability; `▁` begins a word.
-        replacements: what is read instead of a character.
-        marks: the numbers of the beginning, the end, what fills up, and a character without a piece.
+        pieces: the pieces in the order of their numbers; `▁` begins a word.
+        scores: the log-probability of each piece.
+        replacements: the replacement of each character that is not used as it is.
+        marks: the numbers of the marks for beginning, end, padding and unknown characters.
     """
 
     def __init__(
@@ -97,18 +105,18 @@ class Unigram:
         self._of_word = lru_cache(REMEMBERED_WORDS)(self._split)
 
     def numbers(self, text: str, most: int) -> list[int]:
-        """At most `most` of them, the marks for beginning and end included; what is too long loses its end."""
-        found = [self._begin]
+        """See `Pieces.numbers`."""
+        numbers = [self._begin]
         for word in unicodedata.normalize("NFKC", text).translate(self._replacements).split():
-            found.extend(self._of_word(f"▁{word[:LONGEST_RUN]}"))
-            if len(found) >= most:
+            numbers.extend(self._of_word(f"▁{word[:LONGEST_RUN]}"))
+            if len(numbers) >= most:
                 break
-        return [*found[: most - 1], self._end]
+        return [*numbers[: most - 1], self._end]
 
     def _split(self, word: str) -> tuple[int, ...]:
-        """The likeliest pieces (Viterbi)."""
+        """The most likely pieces (Viterbi)."""
         best = [0.0] + [-inf] * len(word)
-        last = [(0, 0)] * (len(word) + 1)  # the piece that ends there, and where it begins
+        last = [(0, 0)] * (len(word) + 1)  # for each end of a piece: the piece, and its start
         for start in range(len(word)):
             for end in range(start + 1, min(len(word), start + self._longest) + 1):
                 number = self._number.get(word[start:end])
@@ -117,15 +125,15 @@ class Unigram:
                 score = best[start] + (self._least if number is None else self._scores[number])
                 if score > best[end]:
                     best[end], last[end] = score, (self._unknown if number is None else number, start)
-        found, at = list[int](), len(word)
-        while at:
-            number, at = last[at]
-            found.append(number)
-        return tuple(reversed(found))
+        numbers, position = list[int](), len(word)
+        while position:
+            number, position = last[position]
+            numbers.append(number)
+        return tuple(reversed(numbers))
 
 
 class _Folded(dict[int, str]):
-    """What each character becomes, worked out when it is first met: for `str.translate`."""
+    """A table for `str.translate` that computes the replacement of a character when it is first needed."""
 
     def __missing__(self, code: int) -> str:
         self[code] = replacement = _fold(chr(code))
@@ -148,7 +156,7 @@ def _fold(character: str) -> str:
 
 
 def _is_punctuation(text: str) -> bool:
-    """All that is neither letter, digit nor space counts within ASCII, as `$` and `+` do."""
+    """Whether the text is a punctuation character. In ASCII, all characters except letters, digits and spaces count."""
     if text.isascii():
         return text.isprintable() and not text.isalnum() and text != " "
     return len(text) == 1 and unicodedata.category(text).startswith("P")

@@ -1,4 +1,4 @@
-"""The `Embedder` port over any provider that pydantic-ai speaks to: batches, retries, costs.
+"""The `Embedder` of any provider that pydantic-ai supports: batches, retries, costs.
 
 pydantic-ai and the provider's SDK are imported at the first call.
 """
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from pydantic_ai.embeddings import EmbeddingModel, EmbeddingResult
 
 BATCH = 64  # texts in one call
-BATCHES = {"alibaba": 10, "cohere": 96, "google": 100}  # where a provider takes fewer, or is known to take more
+BATCHES = {"alibaba": 10, "cohere": 96, "google": 100}  # for providers that accept fewer, or are known to accept more
 OPENAI = ("openai-chat", "openai-responses")
 NO_PROVIDER = "sentence-transformers"  # pydantic-ai runs these in this process: there is no server
 
 
 class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
-    """An embedder of a provider. Made by `open_embedder`, which has looked at the key.
+    """An embedder of a provider, made by `open_embedder`, which has checked the key.
 
-    `dim` is 0 until it is known: from the name (`…@256`, which asks the provider for so many) or the first answer.
-    `spent` adds up what all calls took; its cost is None as soon as one call's is unknown.
+    Attributes:
+        dim: the dimensions, from the name (`…@256` asks the provider for 256) or the first answer; 0 until known.
+        spent: the usage of all calls; its cost is None once the cost of a call is unknown.
     """
 
     def __init__(self, target: Target) -> None:
@@ -40,7 +41,7 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
             self._flat = self._flat or Price(0.0, 0.0)
 
     def _build(self) -> EmbeddingModel:
-        """Raises `InvalidInput` where the provider has no embedders."""
+        """Raises `InvalidInput` if the provider has no embedders."""
         from pydantic_ai.embeddings import infer_embedding_model
         from pydantic_ai.exceptions import UserError
 
@@ -56,11 +57,11 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
             ) from None
 
     async def embed(self, texts: Sequence[str]) -> Any:
-        """A numpy array, float32, of shape (len(texts), dim), each row of length 1. A text that is empty goes out as a
-        space, because providers refuse it.
+        """A numpy array of float32 with shape (len(texts), dim), whose rows have length 1.
 
-        Raises `ModelError` after the last attempt, and for an answer that is not such an array, or has another
-        dimension than those before it. Earlier batches are then lost, but counted in `spent`.
+        An empty text is sent as a space, because providers refuse it. Raises `ModelError` after the last attempt, and
+        if the answer is not such an array, or has another dimension than before. Earlier batches are then lost, but
+        counted in `spent`.
         """
         import numpy as np
 
@@ -73,35 +74,35 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
     async def _batch(self, texts: Sequence[str]) -> Any:
         settings: Any = {"dimensions": self._asked_dim} if self._asked_dim else None
         sent = [text or " " for text in texts]
-        got, attempts = await self._send(lambda: self.load().embed(sent, input_type="document", settings=settings))
-        if isinstance(got, Failure):
-            raise self._error(got, attempts)
-        self.spent += self._usage(got, texts)
-        return self._checked(got.embeddings, len(texts))
+        result, attempts = await self._send(lambda: self.load().embed(sent, input_type="document", settings=settings))
+        if isinstance(result, Failure):
+            raise self._error(result, attempts)
+        self.spent += self._usage(result, texts)
+        return self._checked_vectors(result.embeddings, len(texts))
 
-    def _checked(self, rows: Sequence[Sequence[float]], wanted: int) -> Any:
-        """Rows of length 1. The dimension is kept from the first answer on."""
+    def _checked_vectors(self, rows: Sequence[Sequence[float]], wanted: int) -> Any:
+        """The rows, scaled to length 1. All answers must have the dimension of the first one."""
         import numpy as np
 
         try:
-            found: Any = np.array(rows, np.float32)
+            vectors: Any = np.array(rows, np.float32)
         except (ValueError, TypeError):
-            found = np.empty(0)
-        if found.ndim != 2 or len(found) != wanted or not np.isfinite(found).all():
+            vectors = np.empty(0)
+        if vectors.ndim != 2 or len(vectors) != wanted or not np.isfinite(vectors).all():
             raise ModelError(f"{self._where} returned something other than {wanted} vectors.")
-        if found.shape[1] != (self.dim or found.shape[1]):
+        if vectors.shape[1] != (self.dim or vectors.shape[1]):
             raise ModelError(
-                f"{self._where} gave {found.shape[1]} dimensions, not {self.dim}: "
+                f"{self._where} gave {vectors.shape[1]} dimensions, not {self.dim}: "
                 "vectors of two kinds cannot be compared."
             )
-        lengths: Any = np.linalg.norm(found, axis=1, keepdims=True)
+        lengths: Any = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not lengths.all():
             raise ModelError(f"{self._where} returned a vector of length 0, which has no direction.")
-        self.dim = int(found.shape[1])
-        return found / lengths
+        self.dim = int(vectors.shape[1])
+        return vectors / lengths
 
     def _usage(self, result: EmbeddingResult, texts: Sequence[str]) -> Usage:
-        tokens = result.usage.input_tokens or sum(map(len, texts)) // 4 + 1  # a guess, where a server counts nothing
+        tokens = result.usage.input_tokens or sum(map(len, texts)) // 4 + 1  # a guess if the server counts nothing
         if self._flat:
             return Usage(tokens, 0, 1, tokens * self._flat.input)
         try:
@@ -112,6 +113,6 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
 
 
 def dimensions(model: str) -> tuple[str, int | None]:
-    """The model's name and the dimensions wanted: `text-embedding-3-small@256`. `NAME@003` and the like are names."""
+    """Splits `text-embedding-3-small@256` into the name and the dimensions. (`NAME@003` is a whole name.)"""
     wanted = re.fullmatch(r"(.+)@([1-9]\d*)", model, re.ASCII)
     return (wanted[1], int(wanted[2])) if wanted else (model, None)

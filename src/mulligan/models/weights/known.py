@@ -1,4 +1,4 @@
-"""The weights that can be pulled by name, and what pins each of them, from known.toml."""
+"""The weights that can be downloaded by name, with their pinned hashes, from known.toml."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Weights:
 
     Attributes:
         hub: the repository and file where a hub has the same bytes.
-        parts: joined in order, they are the file.
+        parts: the pieces that are joined, in order, to the file.
     """
 
     name: str
@@ -42,12 +42,12 @@ class Weights:
 def _read(kind: str) -> Mapping[str, Weights]:
     """The weights of one kind in known.toml, by name."""
     table: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("known.toml").read_text(encoding="utf-8"))
-    found: dict[str, Weights] = {}
+    weights: dict[str, Weights] = {}
     for name, row in table.items():
         if row.pop("kind") == kind:
             row |= {"parts": tuple(Part(**part) for part in row["parts"]), "hub": tuple(row.get("hub", ())) or None}
-            found[name] = Weights(name, **row)
-    return MappingProxyType(found)
+            weights[name] = Weights(name, **row)
+    return MappingProxyType(weights)
 
 
 KNOWN = _read("language")
