@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
 from mulligan.graphs.query_sketch import Sketch, sketch_of
 from mulligan.graphs.query_text import QueryText
-from mulligan.graphs.question_checks import Asked, literal
+from mulligan.graphs.question_checks import GraphQuestion, literal
 from mulligan.graphs.values import Link, Links, link_values
 
 
@@ -27,7 +27,7 @@ def asked_graph(
 
 async def sketched(graph: Graph, question: str) -> Sketch | None:
     schema = await graph.schema()
-    return sketch_of(Asked(question, schema, await link_values(graph, schema, question, seconds=60)))
+    return sketch_of(GraphQuestion(question, schema, await link_values(graph, schema, question, seconds=60)))
 
 
 def values_of(rows: Sequence[Mapping[str, Any]]) -> set[tuple[str, ...]]:
@@ -80,7 +80,7 @@ DUTCH, GOLD = Link("Dutch", "Person", "nationality", "Dutch"), Link("Gold", "Cup
 
 
 def query_of(question: str, *links: Link, unread: tuple[str, ...] = ()) -> str:
-    sketch = sketch_of(Asked(question, SCHEMA, Links(links)))
+    sketch = sketch_of(GraphQuestion(question, SCHEMA, Links(links)))
     assert sketch is None or sketch.unread == unread
     return sketch.query if sketch else ""
 
@@ -163,7 +163,7 @@ def test_words_without_a_place_are_named() -> None:
 
 
 def test_where_values_could_not_be_looked_up_there_is_no_sketch() -> None:
-    assert sketch_of(Asked("Who coaches Ada?", SCHEMA, Links((ADA,), left_out=("Club.city",)))) is None
+    assert sketch_of(GraphQuestion("Who coaches Ada?", SCHEMA, Links((ADA,), left_out=("Club.city",)))) is None
 
 
 def test_a_graph_of_many_kinds_is_given_up() -> None:
@@ -171,7 +171,10 @@ def test_a_graph_of_many_kinds_is_given_up() -> None:
     nodes = tuple(NodeKind(label, {"name": "STRING"}) for label in labels)
     edges = tuple(EdgeKind(f"R{n}", (pair,)) for n, pair in enumerate(combinations(labels, 2)))
     links = Links((Link("Jo", "KindS", "name", "Jo"), Link("Mo", "KindT", "name", "Mo")))
-    assert sketch_of(Asked("Which kind as of Jo and of Mo have a kind b?", GraphSchema(nodes, edges), links)) is None
+    assert (
+        sketch_of(GraphQuestion("Which kind as of Jo and of Mo have a kind b?", GraphSchema(nodes, edges), links))
+        is None
+    )
 
 
 WORDS = [
@@ -256,7 +259,7 @@ WORDS = [
 def test_any_words_give_one_query_that_reads_or_none(words: list[str], links: set[Link]) -> None:
     question = " ".join(words)
     named = tuple(link for link in links if link.words in words)
-    sketch = sketch_of(Asked(question, SCHEMA, Links(named)))
+    sketch = sketch_of(GraphQuestion(question, SCHEMA, Links(named)))
     if sketch is not None:
         assert QueryText(sketch.query).returned
         assert all(literal(link.value) in sketch.query for link in named), "every value has its place"

@@ -5,7 +5,7 @@ from typing import Any
 from each_row import each_row
 
 from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind
-from mulligan.graphs.question_checks import Asked
+from mulligan.graphs.question_checks import GraphQuestion
 from mulligan.graphs.values import Link, Links
 
 SCHEMA = GraphSchema(
@@ -30,8 +30,8 @@ MEETS = "MATCH (a:Person)-[:MEETS_WITH]-(b:Person {name: 'Ada'}) RETURN a.name"
 OF_ULM = "MATCH (p:Person)-[:LIVES_IN]->(:City {name: 'Ulm'}) RETURN p.name"
 
 
-def asked(question: str, *links: Link, unknown: tuple[str, ...] = ()) -> Asked:
-    return Asked(question, SCHEMA, Links(links, (), unknown))
+def asked(question: str, *links: Link, unknown: tuple[str, ...] = ()) -> GraphQuestion:
+    return GraphQuestion(question, SCHEMA, Links(links, (), unknown))
 
 
 @each_row(
@@ -105,7 +105,7 @@ def test_a_word_behind_a_kind_is_a_name(question: str, names: tuple[str, ...]) -
 
 
 def test_what_could_not_be_looked_up_is_no_stranger() -> None:
-    about = Asked("In which city does the person ada live?", SCHEMA, Links(left_out=("Person.name",)))
+    about = GraphQuestion("In which city does the person ada live?", SCHEMA, Links(left_out=("Person.name",)))
     assert about.strangers == ()
 
 

@@ -16,7 +16,7 @@ from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Store
 from mulligan.core.records import Lesson, Task
 from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
-from mulligan.graphs.question_checks import Asked
+from mulligan.graphs.question_checks import GraphQuestion
 from mulligan.graphs.values import Link, Links
 from mulligan.langgraph import KGQueryReflexionAgent, ask_graph, create_reflexion_graph
 from mulligan.langgraph.defaults import OwnBank
@@ -252,12 +252,12 @@ async def test_a_pair_of_an_agent_id_is_announced_with_the_command_that_confirms
 def test_a_shape_has_kinds_in_place_of_values() -> None:
     schema = GraphSchema((NodeKind("Gene", {"name": "STRING"}),))
     links = Links((Link("IL2", "Gene", "name", "IL2"), Link("il2 receptor", "Gene", "name", "IL2 receptor")))
-    assert shape_of(Asked('Does  "IL2" bind IL2 receptor, or IL23?', schema, links)) == (
+    assert shape_of(GraphQuestion('Does  "IL2" bind IL2 receptor, or IL23?', schema, links)) == (
         "Does <Gene.name> bind <Gene.name>, or IL23?"
     )
     several = Links((Link("T", "Gene", "name", "T"), Link("T", "CellType", "name", "T")))
-    assert shape_of(Asked("What is T?", schema, several)) == "What is <CellType.name|Gene.name>?"
-    assert shape_of(Asked("What is there?", schema)) == "What is there?"
+    assert shape_of(GraphQuestion("What is T?", schema, several)) == "What is <CellType.name|Gene.name>?"
+    assert shape_of(GraphQuestion("What is there?", schema)) == "What is there?"
 
 
 async def test_a_graph_is_its_place_and_its_schema(graph: Graph) -> None:

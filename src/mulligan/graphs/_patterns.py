@@ -11,15 +11,18 @@ from mulligan.graphs._guard import Token
 
 @dataclass(frozen=True)
 class Named:
-    """A name at its place in the query. at: the number of its token."""
+    """A name in a query. token: the number of its token."""
 
     text: str
-    at: int
+    token: int
 
 
 @dataclass
 class Node:
-    """A node of a pattern. end: the number of the token after it. negated: its labels are no plain list."""
+    """A node of a pattern. end: the number of the token after it.
+
+    negated: its labels are more than a plain list, such as `!A` or `(A|B)`; they are left out then.
+    """
 
     end: int
     variable: str = ""
@@ -30,9 +33,10 @@ class Node:
 
 @dataclass
 class Edge:
-    """A relationship of a pattern, from the token `start` to before `end`.
+    """A relationship of a pattern, from the token `start` to before the token `end`.
 
-    arrow: where it points, as written from left to right. far: whether it may have more than one step.
+    arrow: where it points, as written from left to right. exact: it is one step of exactly these types; not so `[:!A]`
+    and `[:A*]`.
     """
 
     start: int
@@ -41,7 +45,7 @@ class Edge:
     variable: str = ""
     types: tuple[Named, ...] = ()
     keys: tuple[Named, ...] = ()
-    far: bool = False
+    exact: bool = True
 
 
 @dataclass
@@ -53,101 +57,122 @@ class Pattern:
 
 
 class Reader:
-    """Reads the patterns of a query. What looks like a node and is none, such as `count(g)`, has no labels."""
+    """Reads the patterns of a query. Anything in brackets, such as `count(g)`, counts as a node, without labels."""
 
-    def __init__(self, found: Sequence[Token]) -> None:
-        self._tokens = found
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._next = 0
+        """The number of the token to read next."""
 
     def patterns(self) -> Iterator[Pattern]:
-        here = 0
-        while here < len(self._tokens):
-            node = self._node(here)
+        start = 0
+        while start < len(self._tokens):
+            node = self._node(start)
             if node is None:
-                here += 1
+                start += 1
                 continue
             pattern = Pattern([node])
-            while (edge := self._edge(pattern.nodes[-1].end)) and (after := self._node(edge.end)):
+            while (edge := self._edge(pattern.nodes[-1].end)) and (target := self._node(edge.end)):
                 pattern.edges.append(edge)
-                pattern.nodes.append(after)
-            here = pattern.nodes[-1].end
+                pattern.nodes.append(target)
+            start = pattern.nodes[-1].end
             yield pattern
 
-    def sign(self, n: int) -> str:
-        return self._tokens[n].text if 0 <= n < len(self._tokens) and self._tokens[n].kind == "sign" else ""
+    def sign(self, number: int) -> str:
+        """Return the sign at a token's number; "" for any other token or none."""
+        in_query = 0 <= number < len(self._tokens)
+        return self._tokens[number].text if in_query and self._tokens[number].kind == "sign" else ""
 
-    def is_name(self, n: int) -> bool:
-        return 0 <= n < len(self._tokens) and self._tokens[n].kind in ("word", "quoted")
+    def is_name(self, number: int) -> bool:
+        return 0 <= number < len(self._tokens) and self._tokens[number].kind in ("word", "quoted")
 
-    def _node(self, n: int) -> Node | None:
-        if self.sign(n) != "(":
+    def _take(self, *signs: str) -> bool:
+        """Pass over the next token if it is one of these signs, and return whether it was."""
+        taken = self.sign(self._next) in signs
+        self._next += taken
+        return taken
+
+    def _node(self, start: int) -> Node | None:
+        self._next = start
+        if not self._take("("):
             return None
-        n, variable = self._variable(n + 1)
-        n, labels, plain = self._names(n)
-        n, keys = self._keys(n)
-        if self.sign(n) != ")":
+        node = Node(start, self._variable())
+        labels, plain = self._labels()
+        node.labels, node.negated = labels if plain else (), not plain
+        node.keys = self._keys()
+        if not self._take(")"):
             return None
-        return Node(n + 1, variable, labels if plain else (), keys, not plain)
+        node.end = self._next
+        return node
 
-    def _variable(self, n: int) -> tuple[int, str]:
-        return (n + 1, self._tokens[n].text) if self.is_name(n) else (n, "")
+    def _variable(self) -> str:
+        if not self.is_name(self._next):
+            return ""
+        self._next += 1
+        return self._tokens[self._next - 1].text
 
-    def _names(self, n: int) -> tuple[int, tuple[Named, ...], bool]:
-        """The names after a colon, and whether they are a plain list, without "not" and brackets."""
+    def _labels(self) -> tuple[tuple[Named, ...], bool]:
+        """Return the names after a colon, and whether they are a plain list, without "!", "%" and brackets."""
         names: list[Named] = []
-        plain = True
-        if self.sign(n) != ":":
-            return n, (), True
-        while self.sign(n) in (":", "|", "&", "!", "(", "%"):
-            plain = plain and self.sign(n) in (":", "|", "&")
-            n += 1
-            if self.is_name(n):
-                names.append(Named(self._tokens[n].text, n))
-                n += 1
-            while not plain and self.sign(n) == ")" and self.sign(n + 1) in (")", "]", "|", "&", "{", "*"):
-                n += 1
-        return n, tuple(names), plain
+        plain, depth = True, 0
+        if self.sign(self._next) != ":":
+            return (), True
+        while (sign := self.sign(self._next)) in (":", "|", "&", "!", "(", "%"):
+            self._next += 1
+            plain = plain and sign in (":", "|", "&")
+            depth += sign == "("
+            if self.is_name(self._next):
+                names.append(Named(self._tokens[self._next].text, self._next))
+                self._next += 1
+            while depth and self._take(")"):
+                depth -= 1
+        return tuple(names), plain
 
-    def _keys(self, n: int) -> tuple[int, tuple[Named, ...]]:
-        """The keys of a map in braces; nested maps are passed over."""
-        if self.sign(n) != "{":
-            return n, ()
+    def _keys(self) -> tuple[Named, ...]:
+        """Return the keys of a map in braces, without those of maps inside it."""
         keys: list[Named] = []
+        if self.sign(self._next) != "{":
+            return ()
         depth = 0
-        while n < len(self._tokens):
-            sign = self.sign(n)
+        while self._next < len(self._tokens):
+            token, sign = self._next, self.sign(self._next)
             depth += (sign in ("{", "[", "(")) - (sign in ("}", "]", ")"))
-            if depth == 1 and self.is_name(n) and self.sign(n + 1) == ":" and self.sign(n - 1) in ("{", ","):
-                keys.append(Named(self._tokens[n].text, n))
-            n += 1
+            if (
+                depth == 1
+                and self.is_name(token)
+                and self.sign(token + 1) == ":"
+                and self.sign(token - 1) in ("{", ",")
+            ):
+                keys.append(Named(self._tokens[token].text, token))
+            self._next += 1
             if not depth:
                 break
-        return n, tuple(keys)
+        return tuple(keys)
 
     def _edge(self, start: int) -> Edge | None:
-        n = start
-        left = self.sign(n) == "<"
-        n += left
-        if self.sign(n) != "-":
+        self._next = start
+        left = self._take("<")
+        if not self._take("-"):
             return None
-        n += 1
-        edge = Edge(start, n, "left" if left else "none")
-        if self.sign(n) == "[":
-            n, edge.variable = self._variable(n + 1)
-            n, edge.types, plain = self._names(n)
-            edge.far = not plain
-            if self.sign(n) == "*":
-                edge.far = True
-                while self.sign(n) in ("*", "..") or (n < len(self._tokens) and self._tokens[n].kind == "number"):
-                    n += 1
-            n, edge.keys = self._keys(n)
-            if self.sign(n) != "]":
+        edge = Edge(start, start, "left" if left else "none")
+        if self._take("["):
+            edge.variable = self._variable()
+            edge.types, edge.exact = self._labels()
+            if self._take("*"):
+                edge.exact = False
+                while self._take("*", "..") or self._take_number():
+                    pass
+            edge.keys = self._keys()
+            if not self._take("]"):
                 return None
-            n += 1
-        if self.sign(n) != "-":
+        if not self._take("-"):
             return None
-        n += 1
-        if self.sign(n) == ">":
+        if self._take(">"):
             edge.arrow = "none" if left else "right"
-            n += 1
-        edge.end = n
+        edge.end = self._next
         return edge
+
+    def _take_number(self) -> bool:
+        taken = self._next < len(self._tokens) and self._tokens[self._next].kind == "number"
+        self._next += taken
+        return taken

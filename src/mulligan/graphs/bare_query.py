@@ -1,7 +1,7 @@
-"""Takes a query out of what a model wrote around it: thoughts, a code fence, JSON, a label, quotation marks, sentences.
+"""Extracts a query from a model's text: from thoughts, a code fence, JSON, a label, quotation marks or sentences.
 
-Outside of strings, other kinds of spaces, dashes and quotation marks, and characters of a web page, become plain ones.
-A query that can be read as it is stays as it is.
+Outside strings, typographic spaces, dashes and quotation marks and HTML entities become plain characters. A query that
+can be read as it is stays unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mulligan.pages import answer_of
 from mulligan.running import read_object
 
 LONGEST = 5 * CHARACTERS
-"""The characters of the longest text in which a query is sought."""
+"""The most characters of a text in which a query is looked for."""
 TAKEN_OUT = "the query alone was read, with plain spaces, dashes and quotation marks"
 _STARTS = "|".join(sorted(BEGINNINGS | WRITING | ELSEWHERE - {"CYPHER", "SELECT"}))
 _START = re.compile(rf"\s*(?://[^\n]*\n\s*|/\*.*?\*/\s*)*+(?:{_STARTS}|{_STARTS.lower()})\b(?!\s*:)", re.DOTALL)
@@ -61,7 +61,10 @@ _CURLY = re.compile("\u2018([^'\u2018\u2019\\\\\n]*)\u2019|\u201c([^\"\u201c\u20
 
 
 def bare_query(text: str) -> str:
-    """The query in the text of a model; "" for thoughts alone. A text without a query is itself, without thoughts."""
+    """Return the query in a model's text; "" if it has only thoughts.
+
+    If there is no query, the text itself is returned, without thoughts.
+    """
     query = text if _is_query(text) else answer_of(text)
     if len(query) > LONGEST or _is_query(query):
         return query
@@ -74,7 +77,7 @@ def bare_query(text: str) -> str:
 
 
 def _is_query(text: str) -> bool:
-    """Whether a text begins as a query and consists of tokens, with no sentences behind it."""
+    """Whether a text begins like a query and consists of tokens, without sentences after it."""
     plain = _FIXED.sub("''", text)
     if not _START.match(text) or _FOREIGN.search(plain) or _words_behind(text) is not None:
         return False
@@ -86,7 +89,7 @@ def _is_query(text: str) -> bool:
 
 
 def _taken_out(text: str) -> str:
-    """The text without the outermost thing that stands around its query."""
+    """Return the text without the outermost wrapping of its query."""
     if blocks := [block for _, block in _FENCE.findall(text) if block.strip()]:
         return blocks[-1].strip()
     bare = text.strip().strip("*") if text.count("```") != 1 else text.replace("```", "").strip()
@@ -111,13 +114,13 @@ def _taken_out(text: str) -> str:
 
 
 def _words_behind(text: str) -> int | None:
-    """Where words about the query begin, outside of its strings and comments."""
+    """Return where sentences about the query begin, outside its strings and comments; None without any."""
     fixed = _FIXED.sub(lambda part: "'" * len(part[0]), text)
     return next((found.start() for found in _WORDS_BEHIND.finditer(text) if fixed[found.start()] != "'"), None)
 
 
 def _outside(text: str, change: Callable[[str], str]) -> str:
-    """The text with this change everywhere but in strings, names in backticks and comments."""
+    """Return the text with this change outside strings, names in backticks and comments."""
     return "".join(part if n % 2 else change(part) for n, part in enumerate(_FIXED.split(text)))
 
 

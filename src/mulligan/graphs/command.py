@@ -177,7 +177,7 @@ def table(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
-    """These widths of columns, the widest made narrower until all fit into a line; none below `NARROWEST`."""
+    """Return the widths of columns, with the widest reduced until all fit into a line; none below `NARROWEST`."""
     found, spare = list(widths), most - 2 * (len(widths) - 1)
     while sum(found) > spare and max(found) > NARROWEST:
         widest = max(range(len(found)), key=found.__getitem__)

@@ -20,7 +20,7 @@ from mulligan.plugins import InvalidInput
 from mulligan.running import Config, load
 
 PASSWORD = "MULLIGAN_GRAPH_PASSWORD"
-"""The variable with the password of a graph's server: an option would stand in the list of processes."""
+"""The environment variable with the server's password. An option would be visible in the list of processes."""
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 KEYS = ("path", "uri", "host", "port", "user", "password", "database", "db_name", "memory")
 
@@ -31,12 +31,12 @@ def open_graph(
     password: str | None = None,
     database: str | None = None,
 ) -> Graph:
-    """The graph at a path (Ladybug's file), an address (`bolt://host:7687`, `neo4j+s://host`), or what a dict says:
-    `path`, or `uri`, or `host` and `port`, with `user`, `password` and `database` (or `db_name`).
+    """Return the graph at a path (a Ladybug file), an address (`bolt://host:7687`, `neo4j+s://host`), or of a dict.
 
-    What is given beside it comes before what stands in it; the password may stand in `MULLIGAN_GRAPH_PASSWORD`, and
-    counts only where there is a user. mulligan.toml may name further procedures that only read (`[graphs]`). Nothing is
-    connected to before the first question. Raises `InvalidInput`.
+    The dict has `path`, or `uri`, or `host` and `port`, and may have `user`, `password` and `database` (or `db_name`).
+    The other arguments take precedence over it. The password may be in `MULLIGAN_GRAPH_PASSWORD`; it is used only with
+    a user. `[graphs]` in mulligan.toml may name further procedures that only read. The database is first connected to
+    at the first query. Raises `InvalidInput`.
     """
     more: dict[str, Any] = {"procedures": procedures} if (procedures := _procedures(load())) else {}
     if not isinstance(where, Mapping):
@@ -57,7 +57,7 @@ def open_graph(
 
 
 def _procedures(config: Config) -> Sequence[str]:
-    """The procedures and functions that a project says only read. Raises `InvalidInput` for what cannot be a name."""
+    """Return the procedures and functions that a project declares read-only. Raises `InvalidInput`."""
     given: Any = config.table("graphs").get("procedures", [])
     if not isinstance(given, list) or not all(isinstance(one, str) and _NAME.fullmatch(one) for one in given):  # pyright: ignore[reportUnknownVariableType]
         where = config.where("graphs", "procedures")
@@ -73,7 +73,7 @@ def _megabytes(given: Any) -> int:
 
 
 def _address(where: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-    """`host` and `port` as BioChatter takes them: an empty host is this machine."""
+    """Return the address of `host` and `port`. As in BioChatter, an empty host is this machine."""
     if "host" not in where and "port" not in where:
         raise InvalidInput("No graph is given. Give a path, a uri, or a host and port.")
     host, port = str(given.get("host", "localhost")), str(given.get("port", "7687"))
@@ -94,15 +94,17 @@ def _opened(where: str, user: str | None, password: str | None, database: str | 
 
 
 def load_graph(source: str | Path, into: str | Path) -> tuple[Loaded, list[str]]:
-    """The files of a folder (our layout, or what BioCypher wrote) as a new Ladybug database; and, in sentences, what of
-    them had no place in it. Raises `InvalidInput`, `GraphError`; nothing is left behind then.
+    """Load the files of a folder (Mulligan's layout or BioCypher's output) into a new Ladybug database.
+
+    Returns what was loaded, and a sentence for each thing that was left out. If it raises `InvalidInput` or
+    `GraphError`, nothing is left behind.
     """
     tables = read_tables(source)
     return load_tables(tables, Path(into)), tables.notes
 
 
 def read_tables(source: str | Path) -> Tables:
-    """A folder of files as tables. Raises `InvalidInput` for a layout that nobody knows."""
+    """Return the files of a folder as tables. Raises `InvalidInput` for an unknown layout."""
     folder = Path(source).expanduser()
     if is_csv_folder(folder):
         return csv_tables(folder)

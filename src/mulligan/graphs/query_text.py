@@ -1,4 +1,4 @@
-"""Reads what a query says, from its text alone: its patterns, texts, amounts, and what it returns."""
+"""Reads a query's patterns, texts, numbers and returned items from its text alone."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 from mulligan.graphs._guard import Token, tokens
-from mulligan.graphs._patterns import Edge, Pattern, Reader
+from mulligan.graphs._patterns import Node, Reader
 
 _AGGREGATES = ("count", "sum", "avg", "min", "max", "collect")
 _NEGATIONS = frozenset(("NOT", "EXCEPT", "NONE", "FALSE", "NULL"))
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 @dataclass(frozen=True)
 class Returned:
-    """What a query returns. variable, property: of `g.name`; aggregate: of `count(g)`."""
+    """An item after RETURN: the variable and property in `g.name`, the variable and aggregate in `count(g)`."""
 
     variable: str = ""
     property: str = ""
@@ -26,7 +28,14 @@ class Returned:
 
 
 class QueryText:
-    """What a query says, read from its tokens. Raises `Refused` for one that cannot be read."""
+    """A query, read from its tokens. Raises `Refused` for one that cannot be read.
+
+    Attributes:
+        words: The words in capitals, such as MATCH.
+        texts: The strings.
+        token_texts: The texts of all tokens.
+        types: The relationship types of its patterns.
+    """
 
     def __init__(self, query: str) -> None:
         self._query, self._tokens = query, tokens(query)
@@ -34,7 +43,7 @@ class QueryText:
         self._patterns = list(self._reader.patterns())
         self.words = {token.text.upper() for token in self._tokens if token.kind == "word"}
         self.texts = [_unescaped(token.text) for token in self._tokens if token.kind == "string"]
-        self.told = {token.text for token in self._tokens}
+        self.token_texts = {token.text for token in self._tokens}
         self.types = {name.text for pattern in self._patterns for edge in pattern.edges for name in edge.types}
         self._labels: dict[str, set[str]] = defaultdict(set)
         for node in (node for pattern in self._patterns for node in pattern.nodes):
@@ -46,54 +55,51 @@ class QueryText:
     @cached_property
     def amounts(self) -> list[str]:
         """The numbers that something is compared with."""
-        found: list[str] = []
-        for n, token in enumerate(self._tokens):
-            before = self._tokens[n - 1].text if n else ""
-            if token.kind == "number" and before in ("=", "<", ">", ":") and re.fullmatch(r"\d+(\.\d+)?", token.text):
-                found.append(token.text)
-        return found
+        return [
+            token.text
+            for before, token in pairwise(self._tokens)
+            if token.kind == "number" and before.text in ("=", "<", ">", ":") and _NUMBER.fullmatch(token.text)
+        ]
 
     @cached_property
     def negates(self) -> bool:
-        unequal = any(self._reader.sign(n) == "<" and self._reader.sign(n + 1) == ">" for n in range(len(self._tokens)))
-        zero = any(
-            self._reader.sign(n) == "=" and self._tokens[n + 1].text == "0" for n in range(len(self._tokens) - 1)
-        )
-        return (
-            unequal
-            or zero
-            or bool(self.words & _NEGATIONS)
-            or any(text.lower() in ("no", "not", "none") for text in self.texts)
-        )
+        """Whether the query excludes something: by a negation, by <>, by = 0, or by a text such as "no"."""
+        signs = [(self._reader.sign(n), n + 1) for n in range(len(self._tokens) - 1)]
+        unequal = any(sign == "<" and self._reader.sign(after) == ">" for sign, after in signs)
+        zero = any(sign == "=" and self._tokens[after].text == "0" for sign, after in signs)
+        if unequal or zero or self.words & _NEGATIONS:
+            return True
+        return any(text.lower() in ("no", "not", "none") for text in self.texts)
 
     @cached_property
     def limit(self) -> int | None:
-        at = next((n for n, t in enumerate(self._tokens) if t.kind == "word" and t.text.upper() == "LIMIT"), None)
-        given = self._tokens[at + 1].text if at is not None and at + 1 < len(self._tokens) else ""
-        return int(given) if given.isdigit() else None
+        """The number after the first LIMIT; None without one."""
+        after = (other.text for one, other in pairwise(self._tokens) if _is_word(one, "LIMIT"))
+        number = next(after, "")
+        return int(number) if number.isdigit() else None
 
     @cached_property
     def _return_tokens(self) -> list[Token]:
-        places = [n for n, t in enumerate(self._tokens) if t.kind == "word" and t.text.upper() == "RETURN"]
-        if not places:
+        """The tokens between the last RETURN and the end of its items."""
+        returns = [n for n, token in enumerate(self._tokens) if _is_word(token, "RETURN")]
+        if not returns:
             return []
-        rest = self._tokens[places[-1] + 1 :]
-        ends = (
-            n for n, t in enumerate(rest) if t.kind == "word" and t.text.upper() in ("ORDER", "LIMIT", "SKIP", "UNION")
-        )
+        rest = self._tokens[returns[-1] + 1 :]
+        ends = (n for n, token in enumerate(rest) if _is_word(token, "ORDER", "LIMIT", "SKIP", "UNION"))
         return rest[: next(ends, len(rest))]
 
     @cached_property
     def returns(self) -> str:
-        """The text after RETURN."""
-        some = self._return_tokens
-        if not some:
+        """The text of the returned items; "nothing" without any."""
+        items = self._return_tokens
+        if not items:
             return "nothing"
-        end = next((t.at for t in self._tokens if t.at > some[-1].at), len(self._query))
-        return " ".join(self._query[some[0].at : end].split()).rstrip(";")
+        end = next((token.at for token in self._tokens if token.at > items[-1].at), len(self._query))
+        return " ".join(self._query[items[0].at : end].split()).rstrip(";")
 
     @cached_property
     def returned(self) -> list[Returned]:
+        """The returned items."""
         items: list[list[Token]] = [[]]
         depth = 0
         for token in self._return_tokens:
@@ -107,61 +113,58 @@ class QueryText:
 
     def _item(self, item: Sequence[Token]) -> Returned:
         first = item[0].text.lower() if item[0].kind == "word" else ""
-        called = first if first in _AGGREGATES and len(item) > 1 and item[1].text == "(" else ""
+        aggregate = first if first in _AGGREGATES and len(item) > 1 and item[1].text == "(" else ""
         for n, token in enumerate(item):
             if token.kind in ("word", "quoted") and token.text in self._labels and token.text:
-                dotted = n + 2 < len(item) and item[n + 1].text == "."
-                return Returned(token.text, item[n + 2].text if dotted else "", called)
-        return Returned(aggregate=called)
-
-    def texts_at(self, *variables: str) -> list[str]:
-        """The texts that nodes with these variables are compared with, in their braces or after a dot."""
-        return [text for variable in variables for text in self._texts_by_variable.get(variable, ())]
+                has_property = n + 2 < len(item) and item[n + 1].text == "."
+                return Returned(token.text, item[n + 2].text if has_property else "", aggregate)
+        return Returned(aggregate=aggregate)
 
     @cached_property
     def _texts_by_variable(self) -> Mapping[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
+        """The texts that each node is compared with, in its braces or after a dot, by its variable."""
+        texts: dict[str, list[str]] = defaultdict(list)
         for pattern in self._patterns:
             for node in pattern.nodes:
-                found[node.variable] += [t for key in node.keys for t in self._texts_near(key.at + 1)]
+                texts[node.variable] += [text for key in node.keys for text in self._texts_from(key.token + 1)]
         for n in range(2, len(self._tokens)):
             if self._reader.sign(n - 1) == "." and self._tokens[n - 2].text in self._labels:
-                found[self._tokens[n - 2].text] += self._texts_near(n + 1)
-        return found
+                texts[self._tokens[n - 2].text] += self._texts_from(n + 1)
+        return texts
 
-    def _texts_near(self, n: int) -> list[str]:
-        """The texts in the few tokens from here on, before the next comparison."""
-        found: list[str] = []
+    def _texts_from(self, n: int) -> list[str]:
+        """Return the texts in the next twelve tokens, up to the next comparison or clause."""
+        texts: list[str] = []
         for token in self._tokens[n : n + 12]:
             if token.kind == "string":
-                found.append(_unescaped(token.text))
+                texts.append(_unescaped(token.text))
             elif token.text in ("}", ";", "{") or token.text.upper() in ("AND", "OR", "RETURN", "MATCH", "WITH"):
                 break
-        return found
+        return texts
 
     def role_of(self, type: str, value: str) -> Literal["source", "target", "either", ""]:
-        """At which end of the relationship the node with this value stands; "" if that cannot be told."""
+        """Return at which end of a relationship of this type the node with this value is; "" if unknown."""
         for pattern in self._patterns:
             for n, edge in enumerate(pattern.edges):
-                if edge.far or type not in {name.text for name in edge.types}:
+                if not edge.exact or type not in {name.text for name in edge.types}:
                     continue
-                sides = [self._has(pattern, place, value) for place in (n, n + 1)]
-                if sides[0] != sides[1]:
-                    return _role(edge, left=sides[0])
+                left, right = (self._has(node, value) for node in pattern.nodes[n : n + 2])
+                if left == right:
+                    continue
+                if edge.arrow == "none":
+                    return "either"
+                return "source" if left == (edge.arrow == "right") else "target"
         return ""
 
-    def _has(self, pattern: Pattern, place: int, value: str) -> bool:
-        node = pattern.nodes[place]
-        texts = [text for key in node.keys for text in self._texts_near(key.at + 1)]
+    def _has(self, node: Node, value: str) -> bool:
+        texts = [text for key in node.keys for text in self._texts_from(key.token + 1)]
         if node.variable:
-            texts += self.texts_at(node.variable)
+            texts += self._texts_by_variable.get(node.variable, ())
         return any(value.lower() == text.lower() for text in texts)
 
 
-def _role(edge: Edge, *, left: bool) -> Literal["source", "target", "either"]:
-    if edge.arrow == "none":
-        return "either"
-    return "source" if left == (edge.arrow == "right") else "target"
+def _is_word(token: Token, *words: str) -> bool:
+    return token.kind == "word" and token.text.upper() in words
 
 
 def _unescaped(text: str) -> str:

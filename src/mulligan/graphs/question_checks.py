@@ -1,7 +1,7 @@
-"""Compares a query and its rows with the question, without a model: what the words of the question ask for.
+"""Compares a query and its rows with the words of the question, without a model.
 
-Nothing here proves an answer right. Each rule finds one way in which it is wrong, from the question's words, the schema
-and the values that the question names, and says it in a sentence. The same reading gives hints before a first draft.
+No rule proves an answer right. Each rule finds one way in which it is wrong, from the question's words, the schema and
+the values that the question names, and returns a sentence. The same reading of the question gives hints before a draft.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from mulligan.graphs.values import Link, Links, is_common, shown, stem
 from mulligan.plugins import Json
 
 REACH = 5
-"""The words after "which" or "how many" among which the asked kind or property is looked for."""
+"""The number of words after "which" or "how many" in which the asked kind or property is looked for."""
 SIMILAR = 4
-"""The first letters that a text of the query and a word of the question have in common to be about the same."""
+"""The number of first letters that a text of the query and a word of the question share if they are about the same."""
 
 _WORD = re.compile(r"\w(?:[\w.\-/'’]*\w)?")
 _COUNTS = re.compile(r"\b(how many|number of|count)\b", re.I)
@@ -44,40 +44,42 @@ _SUPERLATIVE = re.compile(
 )
 _SEVERAL = re.compile(r"\b(\d+|two|three|four|five|ten|at (?:most|least))\b", re.I)
 NOBODY = frozenset(("nobody", "nothing", "none"))
-"""Words that negate, and stand for the end of a relationship."""
+"""Words that negate and stand for the end of a relationship."""
 _WHETHER = re.compile(r"\s*(is|are|was|were|does|do|did|can|has|have)\b", re.I)
 ASKS = ("which", "what", "who", "whose", "many", "list", "name", "find", "show", "give")
 """Words that ask for a kind or a property."""
-_ASK_OF = ("when", "where", "how")
+_ASKS_FOR_PROPERTY = ("when", "where", "how")
 """Words that ask for the property that the question speaks of."""
 _DETERMINERS = ("a", "an", "any", "her", "his", "its", "the", "their")
-"""Words with which another noun begins."""
+"""Words that begin another noun phrase."""
 _BE = ("is", "are", "was", "were")
 _SORTS = ("kind", "sort", "type")
-"""Properties that, before "of" and a kind, say no more than the kind."""
+"""Property names that add nothing to a kind: "kinds of cargo" are cargo."""
 _WEAK = frozenset(
     ("has", "have", "is", "are", "was", "of", "in", "on", "at", "by", "to", "with", "for", "from", "part")
 )
 _CONDITION = frozenset(("have", "has", "had", "with", "whose"))
-"""Behind these words a condition follows: what is asked for stands before them."""
+"""Words that a condition follows: what is asked for stands before them."""
 _BEFORE_BY = frozenset(("both", "directly", "either", "neither", "not", "only"))
-"""Words between a verb and the "by" with which it is passive."""
+"""Words that may stand between a passive verb and its "by"."""
 _ONE_WAY = frozenset(map(stem, ["cover", "end", "fill", "load", "replace", "start", "substitute", "swap"]))
-"""What is done with something, and does not hold the other way round."""
+"""Verbs that take "with" and hold in one direction only."""
 _DESCRIBES = re.compile(r"(ed|ing|est|able|ible|self|selves)$|^(alone|called|named|next|present|still|there|too)$")
-"""Words that say something of a kind that stands before them, and are no name."""
+"""Words after a kind that describe it and are not a name."""
 _COMMAS = re.compile(r"(?<=\d),(?=\d{3})")
 _QUOTES = "\"'`“"
 _DIGITS = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
 _DAY = re.compile(r"(\d{4})-\d\d-\d\d.*")
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-"""Numbers in words, each at its place."""
+"""The numbers in words, each at its own index."""
 
 
 @dataclass(frozen=True)
 class Direction:
-    """How the question says a relationship between nodes of one kind: `value` is the end that `role` names, and so are
-    `others`, which the question joins with it by "and"."""
+    """The direction that the question gives a relationship between nodes of one kind.
+
+    The node with `value` is the end `role`, and so are those with `others`, which the question joins to it by "and".
+    """
 
     type: str
     label: str
@@ -93,7 +95,7 @@ class Direction:
 
 
 @dataclass(frozen=True)
-class Asked:
+class GraphQuestion:
     """A question with the schema of its graph and the values of the graph that it names."""
 
     question: str
@@ -101,20 +103,23 @@ class Asked:
     links: Links = Links()
 
     def objections(self, query: str, rows: Sequence[Mapping[str, Json]]) -> list[str]:
-        """What is wrong with these rows as an answer, a sentence each. A query that cannot be read gives none."""
+        """Return what is wrong with these rows as an answer, a sentence each; none if the query cannot be read."""
         try:
-            read = QueryText(query)
+            text = QueryText(query)
         except Refused:
             return []
-        rules = (self._values(read), self._kinds(read), self._relations(read), self._conditions(read))
-        return list(dict.fromkeys([said for rule in (*rules, self._of_rows(read, rows)) for said in rule]))
+        rules = (self._check_values, self._check_kinds, self._check_relations, self._check_conditions)
+        sentences = [sentence for rule in rules for sentence in rule(text)]
+        return list(dict.fromkeys([*sentences, *self._check_rows(text, rows)]))
 
     def passed_over(self, query: str) -> list[str]:
-        """The words of the question that no value equals, such as DNA, and that the query does not ask for, a sentence
-        each. Such a word may be one of the question's own, so it is a doubt and no objection; an identifier, a name in
-        quotes, and any such name where the query asks for something that the question does not name, is one."""
+        """Return a sentence for each word of the question, such as DNA, that no value equals and the query ignores.
+
+        They are doubts and not objections, since the word may be an ordinary one. Identifiers and names in quotes are
+        objections, and so are all such words if the query asks for something that the question does not name.
+        """
         try:
-            return [_not_asked_for(said) for said in self._words_passed_over(QueryText(query))]
+            return [_not_asked_for(name) for name in self._words_passed_over(QueryText(query))]
         except Refused:
             return []
 
@@ -139,7 +144,7 @@ class Asked:
 
     @cached_property
     def kind(self) -> str:
-        """The label that is asked for; "" if that cannot be told."""
+        """The label that is asked for; "" if unknown."""
         return self._asked[0]
 
     @cached_property
@@ -149,9 +154,12 @@ class Asked:
 
     @cached_property
     def strangers(self) -> tuple[str, ...]:
-        """Texts of the question that look like names and are no values of the graph: those that no value equals, those
-        that only begin as a value does and go on otherwise, and words behind a kind, as in "the drug imatinib"."""
-        found = [*self.links.unknown, *(() if self.links.left_out else self._named_in_small())]
+        """The texts of the question that look like names but are not values of the graph.
+
+        They are texts that no value equals, texts that begin like a value and continue differently, and unknown words
+        after a kind, as in "the drug imatinib".
+        """
+        found = [*self.links.unknown, *(() if self.links.left_out else self._lower_case_names())]
         for link in self.links.found:
             if link.value.lower().startswith(f"{link.words.lower()} "):
                 after = re.search(rf"{re.escape(link.words)}\s+(\w[\w\-]*)", self.question)
@@ -159,8 +167,8 @@ class Asked:
                     found.append(f"{link.words} {after[1]}")
         return tuple(dict.fromkeys(found))
 
-    def _named_in_small(self) -> Iterator[str]:
-        """The words in small letters behind "the" and a kind that the question can only have as a name."""
+    def _lower_case_names(self) -> Iterator[str]:
+        """Yield the lower-case words after "the" and a kind that can only be names."""
         labels = {tuple(map(stem, parts_of(node.label))): node.label for node in self.schema.nodes}
         stems = [said for _, said in self.words]
         taken = {at for link in self.links.found for at in self.places_of(link.words)} | {at for at, _ in self.verbs}
@@ -181,7 +189,7 @@ class Asked:
 
     @cached_property
     def direction(self) -> Direction | None:
-        """How a relationship between nodes of one kind points, if the question names one, and an end of it."""
+        """The direction of a relationship between nodes of one kind, if the question names it and one of its ends."""
         places = ((self._place(link.words), link) for link in self.links.found if link.label in self._between_one_kind)
         ends = sorted(((place, link) for place, link in places if place is not None), key=lambda end: end[0])
         roles = {role for place, _ in ends if (role := self._role_at(place))}
@@ -191,7 +199,7 @@ class Asked:
         return Direction(type, first.label, first.property, first.value, role, tuple(link.value for link in others))
 
     def are_joined(self, one: Link, other: Link) -> bool:
-        """Whether two values of one property stand with "and", and no other word that says something, between them."""
+        """Return whether two values of one property have only "and" and common words between them."""
         starts = self._place(one.words), self._place(other.words)
         if None in starts or (one.label, one.property) != (other.label, other.property):
             return False
@@ -202,14 +210,13 @@ class Asked:
 
     @cached_property
     def nobody(self) -> tuple[str, Literal["source", "target"]] | None:
-        """The relationship between nodes of one kind, and the end of it, at which the question says that there is
-        nobody."""
+        """The relationship between nodes of one kind, and its end at which the question says there is nobody."""
         places = [at for at, (word, _) in enumerate(self.words) if word in NOBODY]
         return self._role_at(places[0]) if len(places) == 1 else None
 
     @cached_property
     def _between_one_kind(self) -> set[str]:
-        """The labels whose nodes are joined by the one relationship of this kind that the question speaks of."""
+        """The labels whose nodes the question joins to nodes of the same label, if it names one such relationship."""
         said = [name for _, name in self.verbs if not self.is_mutual(name)]
         found = [{a for a, b in edge.ends if a == b} for name in said for edge in self._edges_named(name)]
         some = [labels for labels in found if labels]
@@ -219,7 +226,7 @@ class Asked:
         return [edge for edge in self.schema.edges if edge.label == name]
 
     def _role_at(self, where: int) -> tuple[str, Literal["source", "target"]] | None:
-        """The relationship between nodes of one kind, and the end of it that the word at this place names."""
+        """Return the relationship between nodes of one kind, and its end that the word at this place names."""
         between = {edge.label for edge in self.schema.edges if any(a == b for a, b in edge.ends)}
         between = {name for name in between if not self.is_mutual(name)}
         verbs = [(at, name) for at, name in self.verbs if name in between]
@@ -229,8 +236,8 @@ class Asked:
         at, name = verbs[0]
         if abs(where - at) > REACH or self._clause_between(at, where):
             return None
-        behind = [word for word in words[at + 1 : at + 3] if word not in _BEFORE_BY]
-        passive = "by" in behind[:1] or "by whom" in " ".join(words)
+        following = [word for word in words[at + 1 : at + 3] if word not in _BEFORE_BY]
+        passive = "by" in following[:1] or "by whom" in " ".join(words)
         before = where < at
         if not passive and before and words[at - 1] in ("is", "are", "was", "were", "been"):
             return None
@@ -246,7 +253,7 @@ class Asked:
 
     @cached_property
     def words(self) -> list[tuple[str, str]]:
-        """The words, each in lower case and with its stem; a number without its commas, and no "'s" behind a word."""
+        """The words in lower case, without "'s" and commas in numbers, each with its stem."""
         return [(word, stem(word)) for word in _words_of(self.question)]
 
     @cached_property
@@ -266,31 +273,31 @@ class Asked:
         return [n for n in range(len(plain)) if plain[n : n + len(first)] == first]
 
     def places_of(self, words: str) -> set[int]:
-        """The places at which the question has these words."""
+        """Return the indexes of these words in the question."""
         length = len(_words_of(words))
         return {at for start in self._begins(words) for at in range(start, start + length)}
 
     def says_no(self, word: str) -> bool:
-        """Whether a word, in lower case, negates."""
+        """Return whether a word, in lower case, negates."""
         return bool(_NEGATES.fullmatch(word) or word.endswith(("n't", "n’t")))
 
     def is_type(self, label: str) -> bool:
-        """Whether it is the name of a relationship type."""
+        """Return whether it is the name of a relationship type."""
         return any(edge.label == label for edge in self.schema.edges)
 
     def types_of(self, name: str) -> list[str]:
-        """The types of the properties with this name."""
+        """Return the types of the properties with this name."""
         return [each.properties[name] for each in (*self.schema.nodes, *self.schema.edges) if name in each.properties]
 
     def is_mutual(self, name: str) -> bool:
-        """Whether a relationship holds both ways between nodes of one kind, as INTERACTS_WITH does."""
+        """Return whether a relationship between nodes of one kind holds both ways, as INTERACTS_WITH does."""
         ends = [pair for edge in self._edges_named(name) for pair in edge.ends]
         parts = parts_of(name)
         is_said = len(parts) > 1 and parts[-1] == "with" and stem(parts[0]) not in _ONE_WAY
         return is_said and bool(ends) and all(source == target for source, target in ends)
 
     def owners_of(self, name: str) -> list[str]:
-        """The labels and relationship types that have a property with this name."""
+        """Return the labels and relationship types that have a property with this name."""
         return [each.label for each in (*self.schema.nodes, *self.schema.edges) if name in each.properties]
 
     @cached_property
@@ -301,29 +308,31 @@ class Asked:
 
     @cached_property
     def verbs(self) -> list[tuple[int, str]]:
-        """The words that name a relationship type, each with the type: its first word that says something."""
+        """The places of words that name a relationship type by its first meaningful word, each with the type."""
         names = (name for node in self.schema.nodes for name in (node.label, *node.properties))
         nouns = {stem(part) for name in names for part in parts_of(name)}
         stems: dict[str, list[str]] = defaultdict(list)
         for edge in self.schema.edges:
-            telling = [part for part in parts_of(edge.label) if part not in _WEAK]
-            if telling and stem(telling[0]) not in nouns and len(stem(telling[0])) > 2:
-                stems[stem(telling[0])].append(edge.label)
-        said_types: dict[str, set[str]] = defaultdict(set)
+            strong = [stem(part) for part in parts_of(edge.label) if part not in _WEAK]
+            if strong and strong[0] not in nouns and len(strong[0]) > 2:
+                stems[strong[0]].append(edge.label)
+        types_by_words: dict[str, set[str]] = defaultdict(set)
         for link in (link for link in self.links.found if self.is_type(link.label)):
-            said_types[link.words].add(link.label)
-        places = [(self._place(words), types) for words, types in said_types.items() if len(types) == 1]
-        told = [(n, name) for n, (name, *_) in places if n is not None]
+            types_by_words[link.words].add(link.label)
+        places = [(self._place(words), types) for words, types in types_by_words.items() if len(types) == 1]
+        verbs = [(n, name) for n, (name, *_) in places if n is not None]
         for n, (_, said) in enumerate(self.words):
-            names = stems.get(said) or ([] if said in nouns else stems.get(_done(said), []))
-            told += [(n, names[0])] if len(names) == 1 else []
-        return told
+            names = stems.get(said) or ([] if said in nouns else stems.get(_verb_of(said), []))
+            verbs += [(n, names[0])] if len(names) == 1 else []
+        return verbs
 
     @cached_property
     def doers(self) -> Mapping[int, str]:
-        """The places at which the question speaks of a relationship by who does it, such as "the director"."""
+        """The places of words for who does something, such as "the director", each with its relationship."""
         said = {at: (name, self.words[at][1]) for at, name in self.verbs}
-        return {at: name for at, (name, word) in said.items() if _done(word) and word not in map(stem, parts_of(name))}
+        return {
+            at: name for at, (name, word) in said.items() if _verb_of(word) and word not in map(stem, parts_of(name))
+        }
 
     @cached_property
     def _asked(self) -> tuple[str, str]:
@@ -337,7 +346,7 @@ class Asked:
         words, stems = [word for word, _ in self.words], [said for _, said in self.words]
         start = next((n for n, word in enumerate(words) if word in ASKS), None)
         if start is None:
-            if not words or words[0] in _ASK_OF:
+            if not words or words[0] in _ASKS_FOR_PROPERTY:
                 return "", self.properties_said[0] if words and len(self.properties_said) == 1 else ""
             if _WHETHER.match(self.question):
                 return "", ""
@@ -363,7 +372,7 @@ class Asked:
         return "", ""
 
     def _is_beside_its_name(self, label: str, at: int, length: int) -> bool:
-        """Whether a kind stands beside the name of a node of it, as in "the Ulm line", so that it is not asked for."""
+        """Whether a kind stands beside the name of one of its nodes, as in "the Ulm line", and so is not asked for."""
         named = {
             place
             for link in self.links.found
@@ -374,7 +383,7 @@ class Asked:
 
     # --- the rules -------------------------------------------------------------------------------------------------
 
-    def _values(self, query: QueryText) -> Iterator[str]:
+    def _check_values(self, query: QueryText) -> Iterator[str]:
         written = [text.lower() for text in query.texts]
         words: dict[str, list[str]] = defaultdict(list)
         for link in self.links.found:
@@ -414,7 +423,7 @@ class Asked:
         ]
 
     def _invented(self, text: str) -> bool:
-        """Whether a text of a query looks like a name and stands neither in the question nor in what it names."""
+        """Whether a text of a query looks like a name, but is neither in the question nor a value that it names."""
         low, asked = text.lower().strip(".*%^$"), self.question.lower()
         if (day := _DAY.fullmatch(low)) and _has_words(asked, day[1]):
             return False  # a day of a year that the question names
@@ -425,7 +434,7 @@ class Asked:
         starts = {word[:SIMILAR] for word, _ in self.words}
         return not any(word[:SIMILAR] in starts for word in _WORD.findall(low) if word.isalpha())
 
-    def _kinds(self, query: QueryText) -> Iterator[str]:
+    def _check_kinds(self, query: QueryText) -> Iterator[str]:
         if self.property:
             items = [item for item in query.returned if item.aggregate != "count"]
             if items and all(item.property and item.property != self.property for item in items):
@@ -438,21 +447,22 @@ class Asked:
     def properties_of(self, label: str) -> Mapping[str, str]:
         return next((node.properties for node in self.schema.nodes if node.label == label), dict[str, str]())
 
-    def _relations(self, query: QueryText) -> Iterator[str]:
+    def _check_relations(self, query: QueryText) -> Iterator[str]:
         for name in self.relations:
             if query.types and name not in query.types:
                 yield f"The question speaks of {name}, and the query has no such relationship."
-        if (way := self.direction) and (found := query.role_of(way.type, way.value)) and found != way.role:
-            yield f"The arrow points the wrong way, or none is written. The question is about {way}."
+        direction = self.direction
+        if direction and query.role_of(direction.type, direction.value) not in ("", direction.role):
+            yield f"The arrow points the wrong way, or none is written. The question is about {direction}."
 
-    def _conditions(self, query: QueryText) -> Iterator[str]:
+    def _check_conditions(self, query: QueryText) -> Iterator[str]:
         if self.negates and not query.negates:
             yield "The question leaves something out (not, no, without), and the query excludes nothing: use WHERE NOT."
         for said in self.numbers:
-            if not any(said in token for token in query.told) and not self._is_percent(said, query):
+            if not any(said in token for token in query.token_texts) and not self._is_percent(said, query):
                 yield f"The question names {said}, and the query does not use it."
         for name in self.properties_said:  # stall and stalls may both be meant by one word
-            if not any(name == other or stem(name) == stem(other) for other in query.told):
+            if not any(name == other or stem(name) == stem(other) for other in query.token_texts):
                 yield f"The question speaks of {name}, and the query does not use this property."
         orders = query.words & {"ORDER", "MAX", "MIN"}
         if self.superlative and not orders and not _SEVERAL.search(self.unnamed):
@@ -465,7 +475,7 @@ class Asked:
 
     @cached_property
     def properties_said(self) -> list[str]:
-        """The properties that the question speaks of in one word, which is no common word and names nothing else."""
+        """The properties that a word of the question names, if it is not a common word and names nothing else."""
         others = {stem(part) for each in (*self.schema.nodes, *self.schema.edges) for part in parts_of(each.label)}
         every = {name for each in (*self.schema.nodes, *self.schema.edges) for name in each.properties}
         values = {at for link in self.links.found for at in self.places_of(link.words)}
@@ -480,7 +490,7 @@ class Asked:
         every -= {"name", *(link.property for link in self.links.found)}
         return sorted(name for name in every if bare(stem(name)) in said and stem(name) not in others)
 
-    def _of_rows(self, query: QueryText, rows: Sequence[Mapping[str, Json]]) -> Iterator[str]:
+    def _check_rows(self, query: QueryText, rows: Sequence[Mapping[str, Json]]) -> Iterator[str]:
         if not rows:
             return
         values = [value for row in rows for value in row.values()]
@@ -504,8 +514,8 @@ class Asked:
             yield f"The query keeps the first {limit} of the rows only: leave out LIMIT, or raise it."
 
 
-def _done(said: str) -> str:
-    """The stem of what somebody does who is called so: of director or reader; ""."""
+def _verb_of(said: str) -> str:
+    """Return the stem of the verb in a word such as director or reader; ""."""
     return stem(said[:-2]) if said.endswith(("er", "or")) and len(said) > 4 else ""
 
 
@@ -514,12 +524,12 @@ def _words_of(text: str) -> list[str]:
 
 
 def parts_of(name: str) -> list[str]:
-    """The words of a name such as CellType or EXPRESSED_IN, in lower case."""
+    """Return the words of a name such as CellType or EXPRESSED_IN, in lower case."""
     return [part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])", name)] or [name.lower()]
 
 
 def _named(stems: Sequence[str], names: Mapping[tuple[str, ...], str]) -> tuple[str, int]:
-    """The longest of the names that these words begin with, and its number of words."""
+    """Return the longest of the names that these words begin with, and its number of words."""
     lengths = (length for length in (3, 2, 1) if tuple(stems[:length]) in names)
     length = next(lengths, 0)
     return names.get(tuple(stems[:length]), ""), length
@@ -539,11 +549,11 @@ def _not_asked_for(said: str) -> str:
 
 
 def shown_property(properties: Mapping[str, str]) -> str:
-    """The property that tells a person which node it is: its name, or else its first text that is no id."""
+    """Return the property by which a person knows a node: its name, or else its first text that is not an id."""
     texts = [name for name, kind in properties.items() if kind == "STRING" and not name.lower().endswith("id")]
     return "name" if "name" in properties else next(iter((*texts, *properties)))
 
 
 def literal(value: str) -> str:
-    """Write a text as a query has it."""
+    """Write a text as a string of a query."""
     return json.dumps(value, ensure_ascii=False)

@@ -1,10 +1,10 @@
 """Compares a query with the schema of its graph, before a database is asked.
 
-Labels, relationship types, properties, and which labels a relationship connects, in which direction. Names that differ
-from the schema only in case, spaces or underscores are corrected, and so are a reversed arrow and a property that is
-read from the wrong variable; everything else is said in a sentence that names the nearest one. So is what a database
-reads otherwise than it was meant. What a database itself reports is left to it (design/158); where the schema is not
-exact, so are properties and what a relationship connects.
+It compares labels, relationship types, properties, and which labels a relationship connects in which direction. Names
+that differ from the schema only in case, spaces or underscores are corrected, and so are a reversed arrow and a
+property that is read from the wrong variable. Every other difference is a fault: a sentence that gives the nearest name
+of the schema. Text that a database reads in another way than was meant is a fault, too. Errors that a database itself
+reports are left to it (design/158). If the schema is not exact, so are properties and the ends of relationships.
 """
 
 from __future__ import annotations
@@ -22,20 +22,22 @@ from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind, bare, draw
 NEAR = 0.6
 """The likeness (`difflib`, 0 to 1) from which on a name of the schema is offered for one that is not there."""
 LISTED = 12
-"""The names that a fault lists where none is near."""
-_REST = r"(?:(?!\b(?:MATCH|WITH|RETURN)\b).)*"
-_NEVER = re.compile(rf"\bOPTIONAL MATCH {_REST}\bWHERE {_REST}(?<!\. )\b(\w+) IS NULL\b", re.IGNORECASE)
-"""A condition inside of OPTIONAL MATCH that leaves out no row."""
+"""The names that a fault lists if none is near."""
+_SAME_CLAUSE = r"(?:(?!\b(?:MATCH|WITH|RETURN)\b).)*"
+_USELESS_NULL_TEST = re.compile(
+    rf"\bOPTIONAL MATCH {_SAME_CLAUSE}\bWHERE {_SAME_CLAUSE}(?<!\. )\b(\w+) IS NULL\b", re.IGNORECASE
+)
+"""A condition inside an OPTIONAL MATCH, which leaves out no row."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of a check.
+    """The result of a check.
 
     Attributes:
-        query: the query to run, with the corrections.
-        changes: what was corrected, a sentence each.
-        faults: what no correction is safe for, a sentence each. A query with faults cannot answer anything.
+        query: The query to run, with the corrections.
+        changes: The corrections, a sentence each.
+        faults: Differences that cannot be corrected safely, a sentence each. A query with faults cannot answer.
     """
 
     query: str
@@ -48,23 +50,30 @@ def check_query(query: str, schema: GraphSchema) -> Checked:
     if not schema.nodes:
         return Checked(query)
     try:
-        found = tokens(query)
+        query_tokens = tokens(query)
     except Refused:  # the guard says why
         return Checked(query)
-    return _Comparison(query, found, schema).checked()
+    return _Comparison(query, query_tokens, schema).checked()
 
 
 class _Comparison:
-    """Compares one query with one schema, and collects corrections by the token that they are about."""
+    """Compares one query with one schema, and collects the corrections.
 
-    def __init__(self, query: str, found: Sequence[Token], schema: GraphSchema) -> None:
-        self._query, self._tokens, self._schema = query, found, schema
-        self._reader = Reader(found)
+    Attributes:
+        _names: The corrected names, by the number of the token that each replaces.
+        _turned: The relationships whose arrow is reversed.
+        _new_variables: The variables to add, each by the number of the token that it follows.
+        _labels, _types: The labels or types of each variable.
+    """
+
+    def __init__(self, query: str, query_tokens: Sequence[Token], schema: GraphSchema) -> None:
+        self._query, self._tokens, self._schema = query, query_tokens, schema
+        self._reader = Reader(query_tokens)
         self._nodes = {node.label: node for node in schema.nodes}
         self._edges = {edge.label: edge for edge in schema.edges}
-        self._right: dict[int, str] = {}
+        self._names: dict[int, str] = {}
         self._turned: list[Edge] = []
-        self._named: dict[int, str] = {}
+        self._new_variables: dict[int, str] = {}
         self._changes: list[str] = []
         self._faults: list[str] = []
         self._labels: dict[str, set[str]] = defaultdict(set)
@@ -87,16 +96,16 @@ class _Comparison:
     def _read(self, pattern: Pattern) -> None:
         """Note which labels and types each variable has, and compare them with the schema."""
         for node in pattern.nodes:
-            known = [self._known(name, self._nodes, "label") for name in node.labels]
+            labels = [self._name_in(self._nodes, name, "label") for name in node.labels]
             if node.variable:
-                self._labels[node.variable].update(known)
+                self._labels[node.variable].update(labels)
         for edge in pattern.edges:
-            known = [self._known(name, self._edges, "relationship type") for name in edge.types]
+            types = [self._name_in(self._edges, name, "relationship type") for name in edge.types]
             if edge.variable:
-                self._types[edge.variable].update(known)
+                self._types[edge.variable].update(types)
 
     def _compare_meaning(self) -> None:
-        """What gives rows that were not meant: a label as a variable, and a test for null that keeps everything."""
+        """Find what gives unintended rows: a label written as a variable, and a test for null that keeps every row."""
         for variable in sorted(self._labels.keys() & self._nodes.keys()):
             if not self._labels[variable]:
                 self._faults.append(f"{variable} stands for any node there: write its label as (:{variable}).")
@@ -104,93 +113,94 @@ class _Comparison:
             if not self._types[variable]:
                 self._faults.append(f"{variable} stands for any relationship there: write its type as [:{variable}].")
         text = " ".join(token.text for token in self._tokens if token.kind != "string")
-        if never := _NEVER.search(text):
+        if useless := _USELESS_NULL_TEST.search(text):
             self._faults.append(
-                f"{never[1]} IS NULL in OPTIONAL MATCH leaves out nothing. To find nodes that lack a relationship, use "
-                "WHERE NOT EXISTS { MATCH (a)-[:TYPE]->(:Label) }."
+                f"{useless[1]} IS NULL in OPTIONAL MATCH leaves out nothing. To find nodes that lack a relationship, "
+                "use WHERE NOT EXISTS { MATCH (a)-[:TYPE]->(:Label) }."
             )
 
-    def _known(self, name: Named, among: Mapping[str, object], what: str, of: str = "") -> str:
-        """The name as the schema has it; where it has none, the name as it is, and a fault."""
-        if name.text in among:
+    def _name_in(self, names: Mapping[str, object], name: Named, what: str, of: str = "") -> str:
+        """Return the name as the schema writes it. If it has no such name, note a fault and return the name itself."""
+        if name.text in names:
             return name.text
-        same = [each for each in among if bare(each) == bare(name.text)]
+        same = [known for known in names if bare(known) == bare(name.text)]
         if len(same) == 1:
-            self._right[name.at] = same[0]
+            self._names[name.token] = same[0]
             self._changes.append(f"{what} {name.text} was written {same[0]}")
             return same[0]
-        every = (*self._schema.nodes, *self._schema.edges)
-        owners = [kind.label for kind in every if what == "property" and name.text in kind.properties]
+        kinds = (*self._schema.nodes, *self._schema.edges)
+        owners = [kind.label for kind in kinds if what == "property" and name.text in kind.properties]
         where = f"{name.text} is a property of {', '.join(owners)}. " if owners else ""
-        line, column = place(self._query, self._tokens[name.at].at)
-        said = f"There is no {what} {name.text}{of} (line {line}, column {column})."
-        self._faults.append(f"{said} {where}{_nearest(name.text, among)}")
+        line, column = place(self._query, self._tokens[name.token].at)
+        missing = f"There is no {what} {name.text}{of} (line {line}, column {column})."
+        self._faults.append(f"{missing} {where}{_nearest(name.text, names)}")
         return name.text
 
-    def _ends_of(self, node: Node) -> set[str]:
-        labels = {self._right.get(name.at, name.text) for name in node.labels}
+    def _labels_of(self, node: Node) -> set[str]:
+        labels = {self._names.get(name.token, name.text) for name in node.labels}
         return labels or (set[str]() if node.negated else self._labels.get(node.variable, set[str]()))
 
     def _compare_ends(self, left: Node, edge: Edge, right: Node) -> None:
-        kinds = [self._edges.get(self._right.get(name.at, name.text)) for name in edge.types]
-        if edge.far or not kinds or None in kinds:
+        kinds = [self._edges.get(self._names.get(name.token, name.text)) for name in edge.types]
+        if not edge.exact or not kinds or None in kinds:
             return
         pairs = {pair for kind in kinds if kind for pair in kind.ends}
-        first, second = self._ends_of(left), self._ends_of(right)
+        first, second = self._labels_of(left), self._labels_of(right)
         if not pairs or (first | second) - self._nodes.keys():
             return
-        forth, back = _fits(pairs, first, second), _fits(pairs, second, first)
-        written = {"right": forth, "left": back, "none": forth or back}[edge.arrow]
-        if written:
+        forth, back = _connects(pairs, first, second), _connects(pairs, second, first)
+        if {"right": forth, "left": back, "none": forth or back}[edge.arrow]:
             return
+        types = "|".join(name.text for name in edge.types)
         if forth or back:
             self._turned.append(edge)
-            self._changes.append(f"the arrow of {_types(edge)} was turned: {_drawn(kinds)}")
+            self._changes.append(f"the arrow of {types} was turned: {_drawn(kinds)}")
         else:
-            self._faults.append(
-                f"{_types(edge)} does not connect {_spelt(first)} and {_spelt(second)}: {_drawn(kinds)}."
-            )
+            self._faults.append(f"{types} does not connect {_listed(first)} and {_listed(second)}: {_drawn(kinds)}.")
 
     def _compare_keys(self, pattern: Pattern) -> None:
         for node in pattern.nodes:
             for key in node.keys:
-                self._property(key, self._ends_of(node), self._nodes)
+                self._compare_property(key, self._labels_of(node), self._nodes)
         for edge in pattern.edges:
-            types = {self._right.get(name.at, name.text) for name in edge.types}
+            types = {self._names.get(name.token, name.text) for name in edge.types}
             for key in edge.keys:
-                self._property(key, types or self._types.get(edge.variable, set[str]()), self._edges)
+                self._compare_property(key, types or self._types.get(edge.variable, set[str]()), self._edges)
 
     def _compare_properties(self) -> None:
-        """Those that are read from a variable, as in g.name, where the query says what the variable is."""
-        named_anew = {
+        """Compare the properties that are read from a variable with known labels or types, as in g.name."""
+        aliases = {
             self._tokens[n + 1].text
             for n, token in enumerate(self._tokens[:-1])
             if token.kind == "word" and token.text.lower() == "as" and self._reader.is_name(n + 1)
         }
         for n in range(2, len(self._tokens)):
             owner = self._tokens[n - 2].text
-            read = self._reader.is_name(n) and self._reader.sign(n - 1) == "." and self._reader.is_name(n - 2)
-            if not read or owner in named_anew or self._reader.sign(n - 3) == "." or self._reader.sign(n + 1) == "(":
+            is_read = self._reader.is_name(n) and self._reader.sign(n - 1) == "." and self._reader.is_name(n - 2)
+            if not is_read or owner in aliases or self._reader.sign(n - 3) == "." or self._reader.sign(n + 1) == "(":
                 continue
             key = Named(self._tokens[n].text, n)
-            if self._is_elsewhere(key, owner):
+            if self._moved(key, owner):
                 continue
             if owner in self._labels:
-                self._property(key, self._labels[owner], self._nodes)
+                self._compare_property(key, self._labels[owner], self._nodes)
             elif owner in self._types:
-                self._property(key, self._types[owner], self._edges)
+                self._compare_property(key, self._types[owner], self._edges)
 
-    def _is_elsewhere(self, key: Named, owner: str) -> bool:
-        """Whether exactly one other part of the query has a property that its variable lacks. It is read there then."""
-        own = self._labels.get(owner, set[str]()) | self._types.get(owner, set[str]())
+    def _moved(self, key: Named, owner: str) -> bool:
+        """Read the property from another part of the query, if its variable lacks it and only that part has it.
+
+        Returns whether it was moved.
+        """
+        own_kinds = self._labels.get(owner, set[str]()) | self._types.get(owner, set[str]())
         kinds: Mapping[str, NodeKind | EdgeKind] = {**self._nodes, **self._edges}
-        if not own or any(name not in kinds or key.text in kinds[name].properties for name in own):
+        if not own_kinds or any(name not in kinds or key.text in kinds[name].properties for name in own_kinds):
             return False
         having: dict[str | int, Edge | None] = {}
         for pattern in self._patterns:
-            parts = [(node.variable, self._ends_of(node), None) for node in pattern.nodes if node.variable]
+            parts = [(node.variable, self._labels_of(node), None) for node in pattern.nodes if node.variable]
             parts += [
-                (edge.variable, {self._right.get(name.at, name.text) for name in edge.types}, edge)
+                (edge.variable, {self._names.get(name.token, name.text) for name in edge.types}, edge)
                 for edge in pattern.edges
             ]
             for variable, names, edge in parts:
@@ -200,68 +210,64 @@ class _Comparison:
             return False
         ((variable, edge),) = having.items()
         if edge is not None and not edge.variable:
-            opened = edge.start + (edge.arrow == "left") + 1
+            bracket = edge.start + (edge.arrow == "left") + 1
             taken = {token.text for token in self._tokens}
             variable = next(name for n in range(len(taken) + 1) if (name := f"r{n or ''}") not in taken)
-            self._named[opened] = variable
+            self._new_variables[bracket] = variable
             edge.variable = variable
-            self._types[variable] = {self._right.get(name.at, name.text) for name in edge.types}
-        self._right[key.at - 2] = str(variable)
+            self._types[variable] = {self._names.get(name.token, name.text) for name in edge.types}
+        self._names[key.token - 2] = str(variable)
         self._changes.append(f"{owner}.{key.text} was written {variable}.{key.text}, whose property it is")
         return True
 
-    def _property(self, key: Named, owners: Iterable[str], kinds: Mapping[str, NodeKind | EdgeKind]) -> None:
-        """Compare a property with those of its owners; nothing is said where an owner is unknown or has none."""
-        named = sorted(owners)
-        if not named or any(owner not in kinds for owner in named):
+    def _compare_property(self, key: Named, owners: Iterable[str], kinds: Mapping[str, NodeKind | EdgeKind]) -> None:
+        """Compare a property with those of its owners, unless an owner is unknown or none has properties."""
+        labels = sorted(owners)
+        if not labels or any(owner not in kinds for owner in labels):
             return
-        there = dict.fromkeys(name for owner in named for name in kinds[owner].properties)
-        if there:
-            self._known(key, there, "property", f" of {_spelt(named)}")
+        properties = dict.fromkeys(name for owner in labels for name in kinds[owner].properties)
+        if properties:
+            self._name_in(properties, key, "property", f" of {_listed(labels)}")
 
     def _corrected(self) -> str:
-        """The query with all corrections, made from its end so that places before stay as they are."""
+        """Return the query with all corrections, made from its end so that earlier offsets stay valid."""
         edits: list[tuple[int, int, str]] = []
-        for n, name in self._right.items():
+        for n, name in self._names.items():
             token = self._tokens[n]
             length = len(token.text) + token.text.count("`") + 2 if token.kind == "quoted" else len(token.text)
             edits.append((token.at, length, spelled(name)))
-        edits += [(self._tokens[n].at + 1, 0, variable) for n, variable in self._named.items()]
+        edits += [(self._tokens[n].at + 1, 0, variable) for n, variable in self._new_variables.items()]
         for edge in self._turned:
             first, last = self._tokens[edge.start], self._tokens[edge.end - 1]
-            edits += (
-                [(first.at, 1, ""), (last.at, 1, "->")]
-                if edge.arrow == "left"
-                else [(first.at, 1, "<-"), (last.at, 1, "")]
-            )
+            if edge.arrow == "left":
+                edits += [(first.at, 1, ""), (last.at, 1, "->")]
+            else:
+                edits += [(first.at, 1, "<-"), (last.at, 1, "")]
         query = self._query
         for at, length, text in sorted(edits, reverse=True):
             query = query[:at] + text + query[at + length :]
         return query
 
 
-def _fits(pairs: Iterable[tuple[str, str]], source: set[str], target: set[str]) -> bool:
+def _connects(pairs: Iterable[tuple[str, str]], source: set[str], target: set[str]) -> bool:
     """Whether one of the pairs connects these labels; an unknown end fits any."""
     return any((not source or a in source) and (not target or b in target) for a, b in pairs)
-
-
-def _types(edge: Edge) -> str:
-    return "|".join(name.text for name in edge.types)
 
 
 def _drawn(kinds: Iterable[EdgeKind | None]) -> str:
     return ", ".join(dict.fromkeys(drawn(a, kind.label, b) for kind in kinds if kind for a, b in kind.ends))
 
 
-def _spelt(labels: Iterable[str]) -> str:
+def _listed(labels: Iterable[str]) -> str:
     return " or ".join(sorted(labels)) or "any node"
 
 
-def _nearest(name: str, among: Iterable[str]) -> str:
-    bybare = {bare(each): each for each in among}
-    near = difflib.get_close_matches(bare(name), bybare, n=3, cutoff=NEAR)
+def _nearest(name: str, names: Iterable[str]) -> str:
+    """Return a sentence with the nearest names, or with the first ones if none is near."""
+    by_bare = {bare(known): known for known in names}
+    near = difflib.get_close_matches(bare(name), by_bare, n=3, cutoff=NEAR)
     if near:
-        return f"Nearest: {', '.join(bybare[each] for each in near)}."
-    listed = sorted(bybare.values())
-    more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
-    return f"Available: {', '.join(listed[:LISTED])}{more}."
+        return f"Nearest: {', '.join(by_bare[known] for known in near)}."
+    available = sorted(by_bare.values())
+    more = f" and {len(available) - LISTED} more" if len(available) > LISTED else ""
+    return f"Available: {', '.join(available[:LISTED])}{more}."

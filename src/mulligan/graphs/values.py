@@ -1,8 +1,8 @@
-"""Looks up in a graph what the words of a question, or the texts in a query, name.
+"""Looks up in a graph the values that a question or a query names.
 
-`link_values` finds the values that a question names, so that a model writes them as the graph has them; `probe_values`
-finds the texts of a query that no value equals, with the nearest ones. Both only read, by the database's own index
-where it has one, and end in time: what was too slow to look through is named.
+`link_values` finds the values that a question names, so that a model writes them as the graph does. `probe_values`
+finds the texts of a query that no value equals, with the nearest values. Both only read, use the database's index if it
+has one, and have a time limit: properties that were too slow to search are reported.
 """
 
 from __future__ import annotations
@@ -23,27 +23,29 @@ from mulligan.pages import one_line
 from mulligan.plugins import GraphError, Json, QueryError
 
 SECONDS = 2.0
-"""The time that one look-up may take in all."""
+"""The time limit of one look-up."""
 OWN_SHARE = 0.9
-"""The share of the time left that the database is given, so that it can end a query by itself before we do."""
-PHRASE = 4
-"""The words of a question that may be one value."""
-PHRASES = 80
-"""The phrases of a question that are looked up, those of several words first."""
-PROPERTIES = 40
-"""The properties with texts that are looked through, in the order of the schema."""
-FOUND = 20
-"""The values of one property that one look-up takes."""
-BEGINNING = 2
-"""The characters that a value has in common with a text to be compared with it."""
-COMPARED = 2000
-"""The values of one property that are compared with a text."""
-FEW, FORM = 30, 4
-"""The most values of a relationship's property that words of a question may say, and the letters of such a word."""
-NEAR, NEAREST = 0.35, 3
-"""The likeness from which on a value is near, and how many near ones are named."""
-WIDTH = 80
-"""The characters of a value that a sentence shows."""
+"""The share of the remaining time that the database gets, so that it ends a query before we do."""
+MAX_WORDS = 4
+"""The most words of a question that may be one value."""
+MAX_PHRASES = 80
+"""The most phrases of a question that are looked up, long phrases first."""
+MAX_PROPERTIES = 40
+"""The most properties with texts that are searched, in the order of the schema."""
+MAX_VALUES = 20
+"""The most values of one property that one look-up takes."""
+PREFIX_LENGTH = 2
+"""The number of first characters that a value and a text must share to be compared."""
+MAX_CANDIDATES = 2000
+"""The most values of one property that are compared with a text."""
+MAX_EDGE_VALUES = 30
+"""The most distinct values of a relationship's property that are compared with words of a question in any form."""
+MIN_FORM_LENGTH = 4
+"""The fewest letters of a word that is compared in any of its forms."""
+MIN_LIKENESS, MAX_NEAREST = 0.35, 3
+"""The likeness from which a value is near, and the most near values that are named."""
+SHOWN_WIDTH = 80
+"""The most characters of a value that a sentence shows."""
 
 _WORD = re.compile(r"\w(?:[\w.\-/'’]*\w)?")
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)")
@@ -76,13 +78,17 @@ _IRREGULAR = """
     virus viruses
 """
 _PLAIN_FORM = {form: first for first, *forms in map(str.split, re.split("[;\n]", _IRREGULAR.strip())) for form in forms}
-"""The words whose forms have no common rest without their endings, by each of their other forms."""
+"""The base form of each irregular form."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """Words of a question that are a value of the graph. value: as the graph has it. is_listed: the property is a list
-    that has it."""
+    """Words of a question that name a value of the graph.
+
+    Attributes:
+        value: The value as the graph writes it.
+        is_listed: Whether the property is a list that contains the value.
+    """
 
     words: str
     label: str
@@ -103,11 +109,11 @@ class Link:
 
 @dataclass(frozen=True)
 class Links:
-    """What a question names.
+    """The values that a question names.
 
     Attributes:
-        left_out: properties, as "Gene.name", that could not be looked through in time.
-        unknown: words that look like a name and that no value equals or begins with; none if something was left out.
+        left_out: Properties, such as "Gene.name", that could not be searched in time.
+        unknown: Words that look like a name, but that no value equals or begins with; empty if a property was left out.
     """
 
     found: tuple[Link, ...] = ()
@@ -140,8 +146,8 @@ async def link_values(
     relationship types do not count, unless they are in quotes.
 
     Args:
-        labels: the kinds of nodes to look in; all by default.
-        seconds: the time limit.
+        labels: The kinds of nodes to search; all by default.
+        seconds: The time limit.
     """
     edges, lists = _edge_texts_of(schema), [place for place in _lists_of(schema) if not labels or place[0] in labels]
     rest_seconds = seconds / 4 if edges or lists else 0.0
@@ -165,7 +171,7 @@ async def link_values(
     types = {stem(part) for edge in schema.edges for part in edge.label.split("_")}
     words = [word for word in _WORD.findall(question) if stem(word) not in types]
     spoken = [word for word in words if not any(_holds(link.words, word) for link in found)]
-    for place in edges if spoken else ():  # what this leaves out is no name
+    for place in edges if spoken else ():  # words that this does not find are not names
         found += await rest.said(place, spoken)
     return Links(tuple(_longest(found)), tuple(left_out), tuple(_unknown(left, schema)))
 
@@ -191,7 +197,7 @@ async def probe_values(
 
 @dataclass(frozen=True)
 class _Phrase:
-    """Words of a question in a row. spellings: in lower case, with and without a plural's ending."""
+    """Consecutive words of a question. spellings: in lower case, with and without a plural's ending."""
 
     text: str
     is_name: bool
@@ -219,9 +225,9 @@ def with_plain_days(question: str) -> str:
 def _phrases(question: str, schema: GraphSchema) -> list[_Phrase]:
     kinds, common = {bare(each.label) for each in (*schema.nodes, *schema.edges)}, set(_COMMON.split())
     quoted_ones = [next(filter(None, found.groups())) for found in _QUOTED.finditer(question)]
-    made = {text: _Phrase(text, True, (text.lower(),), True) for text in quoted_ones}
+    phrases = {text: _Phrase(text, True, (text.lower(),), True) for text in quoted_ones}
     words = _WORD.findall(question)
-    for length in range(PHRASE, 0, -1):
+    for length in range(MAX_WORDS, 0, -1):
         for at in range(len(words) - length + 1):
             some = words[at : at + length]
             text = " ".join(some)
@@ -232,8 +238,8 @@ def _phrases(question: str, schema: GraphSchema) -> list[_Phrase]:
             if any(bare(each) in kinds for each in spellings) or (len(text) == 1 and text.islower()):
                 continue
             is_name = any(_is_name(word, at + n) for n, word in enumerate(some))
-            made.setdefault(text, _Phrase(text, is_name, spellings))
-    return list(made.values())[:PHRASES]
+            phrases.setdefault(text, _Phrase(text, is_name, spellings))
+    return list(phrases.values())[:MAX_PHRASES]
 
 
 def _is_name(word: str, place: int) -> bool:
@@ -253,7 +259,7 @@ def _singular(text: str) -> Iterator[str]:
 
 
 def _left(phrases: Sequence[_Phrase], found: Sequence[Link]) -> list[_Phrase]:
-    """The phrases that could be names and have no words in common with a link."""
+    """Return the phrases that could be names and share no words with a link."""
     linked = [link.words for link in found]
     return [
         each
@@ -263,7 +269,7 @@ def _left(phrases: Sequence[_Phrase], found: Sequence[Link]) -> list[_Phrase]:
 
 
 def _unknown(left: Sequence[_Phrase], schema: GraphSchema) -> Iterator[str]:
-    """The words of a name alone, such as FOOBAR1 or X-7, or in quotes, that are no name of the schema."""
+    """Yield the names of one word, such as FOOBAR1 or X-7, and those in quotes, that are not names of the schema."""
     names = {bare(name) for each in (*schema.nodes, *schema.edges) for name in (each.label, *each.properties)}
     for each in left:
         is_one = (" " not in each.text or each.is_quoted) and any(map(str.isalpha, each.text))
@@ -273,12 +279,12 @@ def _unknown(left: Sequence[_Phrase], schema: GraphSchema) -> Iterator[str]:
 
 
 def is_common(word: str) -> bool:
-    """Whether a word is one of those that sentences are made of, and no part of a name."""
+    """Return whether a word is a common English word and so not a part of a name."""
     return word.lower() in _COMMON.split()
 
 
 def is_of_date(word: str) -> bool:
-    """Whether a word is a month, a day of the week, an ordinal or a decade."""
+    """Return whether a word is a month, a day of the week, an ordinal or a decade."""
     return _OF_DATES.fullmatch(word) is not None
 
 
@@ -287,7 +293,7 @@ def _holds(words: str, part: str) -> bool:
 
 
 def _longest(found: Sequence[Link]) -> Iterator[Link]:
-    """The links without those whose words are a part of another one's, each once."""
+    """Yield the distinct links whose words are not a part of another link's words."""
     for link in dict.fromkeys(sorted(found, key=lambda each: -len(each.words.split()))):
         if not any(_holds(each.words, link.words) for each in found if len(each.words) > len(link.words)):
             yield link
@@ -297,7 +303,7 @@ def _longest(found: Sequence[Link]) -> Iterator[Link]:
 
 
 def _compared(query: str) -> Mapping[tuple[str, str], list[str]]:
-    """The texts that the query compares with a property, by (label, property), where the query says the label."""
+    """Return the texts that the query compares with a property, by (label, property), if the query has the label."""
     try:
         found = tokens(query)
     except Refused:
@@ -312,7 +318,7 @@ def _compared(query: str) -> Mapping[tuple[str, str], list[str]]:
         owners = {name.text for name in node.labels} or (labels[node.variable] if node.variable else set[str]())
         for key in node.keys:
             for label in owners:
-                texts[label, key.text] += _texts_after(found, key.at + 1)
+                texts[label, key.text] += _texts_after(found, key.token + 1)
     for n in range(2, len(found)):
         if reader.is_name(n) and reader.sign(n - 1) == "." and reader.is_name(n - 2) and found[n - 2].text:
             for label in labels.get(found[n - 2].text, ()):
@@ -321,7 +327,7 @@ def _compared(query: str) -> Mapping[tuple[str, str], list[str]]:
 
 
 def _texts_after(found: Sequence[Token], n: int) -> list[str]:
-    """The texts that stand behind what compares: = 'x', : 'x', IN ['x', 'y'], and the same behind a bracket."""
+    """Return the texts after a comparison: = 'x', : 'x', IN ['x', 'y'], also after closing brackets."""
     while n < len(found) and found[n].text == ")":
         n += 1
     if n >= len(found) or not (found[n].text in ("=", ":") or found[n].text.upper() == "IN"):
@@ -341,9 +347,9 @@ def _texts_after(found: Sequence[Token], n: int) -> list[str]:
 
 
 def _texts_of(schema: GraphSchema) -> list[tuple[str, str]]:
-    """The properties of nodes that hold texts, as (label, property)."""
+    """Return the properties of nodes that hold texts, as (label, property)."""
     found = [(node.label, name) for node in schema.nodes for name, kind in node.properties.items() if _is_text(kind)]
-    return found[:PROPERTIES]
+    return found[:MAX_PROPERTIES]
 
 
 def _is_text(kind: str) -> bool:
@@ -352,29 +358,29 @@ def _is_text(kind: str) -> bool:
 
 
 def _edge_texts_of(schema: GraphSchema) -> list[tuple[str, str]]:
-    """The properties of relationships that hold texts, as (type, property)."""
+    """Return the properties of relationships that hold texts, as (type, property)."""
     found = [
         (edge.label, name) for edge in schema.edges for name, kind in edge.properties.items() if kind and _is_text(kind)
     ]
-    return found[:PROPERTIES]
+    return found[:MAX_PROPERTIES]
 
 
 def _lists_of(schema: GraphSchema) -> list[tuple[str, str]]:
-    """The properties of nodes that hold lists of texts, as (label, property)."""
+    """Return the properties of nodes that hold lists of texts, as (label, property)."""
     kinds = [(node.label, name, kind.lower()) for node in schema.nodes for name, kind in node.properties.items()]
     found = [(label, name) for label, name, kind in kinds if "str" in kind and ("[" in kind or "list" in kind)]
-    return found[:PROPERTIES]
+    return found[:MAX_PROPERTIES]
 
 
 class _Search:
-    """Asks one graph until its time is over. left_out: the properties that could not be looked through."""
+    """Asks one graph until the time is over. left_out: the properties that could not be searched."""
 
     def __init__(self, graph: Graph, seconds: float) -> None:
-        self._graph, self._ends = graph, time.monotonic() + seconds
+        self._graph, self._deadline = graph, time.monotonic() + seconds
         self.left_out: dict[str, None] = {}
 
     async def written(self, place: tuple[str, str], phrases: Sequence[_Phrase]) -> list[Link]:
-        """The links of phrases that a value equals as they are, or in one of the usual cases: by the index."""
+        """Return the links of phrases that a value equals in the usual capitalisations, which an index can find."""
         texts = list(dict.fromkeys(form for phrase in phrases for form in _forms(phrase)))
         values = await self._values(place, "UNWIND $texts AS text MATCH (n:{label} {{{name}: text}})", texts=texts)
         return _linked(place, phrases, values)
@@ -385,36 +391,36 @@ class _Search:
         return _linked(place, phrases, values)
 
     async def on_relationships(self, place: tuple[str, str], phrases: Sequence[_Phrase]) -> list[Link]:
-        """The links of phrases that a value of this property of relationships equals, in any case."""
+        """Return the links of phrases that a value of this relationship property equals, in any case."""
         texts = list(dict.fromkeys(spelling for phrase in phrases for spelling in phrase.spellings))
         match = "MATCH ()-[n:{label}]->() WHERE toLower(n.{name}) IN $texts"
         return _linked(place, phrases, await self._values(place, match, texts=texts))
 
     async def in_lists(self, place: tuple[str, str], phrases: Sequence[_Phrase]) -> list[Link]:
-        """The links of phrases that are in a list of this property, in any case."""
+        """Return the links of phrases that a list of this property contains, in any case."""
         texts = list(dict.fromkeys(spelling for phrase in phrases for spelling in phrase.spellings))
         match = "MATCH (n:{label}) UNWIND n.{name} AS one WITH one AS value WHERE toLower(value) IN $texts"
-        values = await self._asked(place, match, FOUND, {"texts": texts}, what="value")
+        values = await self._asked(place, match, MAX_VALUES, {"texts": texts}, what="value")
         return [replace(link, is_listed=True) for link in _linked(place, phrases, values or ())]
 
     async def beginning(self, place: tuple[str, str], phrases: Sequence[_Phrase]) -> list[Link]:
-        """The links of phrases that values of this property begin with."""
+        """Return the links of phrases with which values of this property begin."""
         found: list[Link] = []
         for phrase in phrases:
             match = "MATCH (n:{label}) WHERE toLower(n.{name}) STARTS WITH $text"
-            values = await self._values(place, match, most=NEAREST, text=phrase.text.lower())
+            values = await self._values(place, match, most=MAX_NEAREST, text=phrase.text.lower())
             found += [Link(phrase.text, *place, value) for value in values]
         return found
 
     async def said(self, place: tuple[str, str], words: Sequence[str]) -> list[Link]:
-        """The links of words that say one of the few values of a relationship's property, in any form of the word."""
-        match = f"MATCH ()-[n:{{label}}]->() WITH n LIMIT {COMPARED}"
-        values = await self._values(place, match, most=FEW + 1)
+        """Return the links of words that are a form of one of the few values of a relationship property."""
+        match = f"MATCH ()-[n:{{label}}]->() WITH n LIMIT {MAX_CANDIDATES}"
+        values = await self._values(place, match, most=MAX_EDGE_VALUES + 1)
         found = [Link(word, *place, value) for value in values for word in words if _is_form(word, value)]
-        return found if len(values) <= FEW else []
+        return found if len(values) <= MAX_EDGE_VALUES else []
 
     async def has(self, place: tuple[str, str], text: str) -> bool | None:
-        """Whether a value equals this text, in any case; None if that could not be found out in time."""
+        """Return whether a value equals this text, in any case; None if it could not be found in time."""
         values = await self._asked(
             place, "MATCH (n:{label}) WHERE toLower(n.{name}) = $text", 1, {"text": text.lower()}
         )
@@ -422,26 +428,26 @@ class _Search:
 
     async def nearest(self, place: tuple[str, str], text: str) -> tuple[str, ...]:
         match = "MATCH (n:{label}) WHERE toLower(n.{name}) STARTS WITH $text"
-        values = await self._values(place, match, most=COMPARED, text=text.lower()[:BEGINNING])
+        values = await self._values(place, match, most=MAX_CANDIDATES, text=text.lower()[:PREFIX_LENGTH])
         ranked = sorted(((_likeness(text, value), value) for value in values), key=lambda pair: (-pair[0], pair[1]))
-        return tuple(value for like, value in ranked[:NEAREST] if like >= NEAR)
+        return tuple(value for like, value in ranked[:MAX_NEAREST] if like >= MIN_LIKENESS)
 
-    async def _values(self, place: tuple[str, str], match: str, most: int = FOUND, **given: Json) -> list[str]:
+    async def _values(self, place: tuple[str, str], match: str, most: int = MAX_VALUES, **given: Json) -> list[str]:
         return await self._asked(place, match, most, given) or []
 
     async def _asked(
         self, place: tuple[str, str], match: str, most: int, given: Mapping[str, Json], what: str = "n.{name} AS value"
     ) -> list[str] | None:
-        """The distinct values that match; None if there is no time for it."""
+        """Return the distinct values that match; None if there was not enough time."""
         label, name = map(quoted, place)
-        left = self._ends - time.monotonic()
+        left = self._deadline - time.monotonic()
         query = f"{match} RETURN DISTINCT {what} LIMIT {most}".format(label=label, name=name)
         try:
             if left <= 0:
                 raise QueryError("There is no time left.", "slow")
             async with asyncio.timeout(left):
                 rows = (await self._graph.run(query, given, seconds=OWN_SHARE * left, rows=most)).rows
-        except (QueryError, GraphError, TimeoutError):  # too slow, other values, or the database is being opened again
+        except (QueryError, GraphError, TimeoutError):  # too slow, of another type, or the database is being reopened
             self.left_out[".".join(place)] = None
             return None
         return [row["value"] for row in rows if isinstance(row["value"], str)]
@@ -481,15 +487,19 @@ def _without_ending(low: str) -> str:
 
 
 def _is_form(word: str, value: str) -> bool:
-    """Whether a word of a question and a value of one word are forms of one word, such as inhibit and inhibitor."""
+    """Whether a word of a question and a value are forms of one word, such as inhibit and inhibitor."""
     one, other = sorted((_without_ending(word.lower()), _without_ending(value.lower())), key=len)
-    return not is_common(word) and len(one) >= FORM and (one == other or (len(one) > FORM and other.startswith(one)))
+    return (
+        not is_common(word)
+        and len(one) >= MIN_FORM_LENGTH
+        and (one == other or (len(one) > MIN_FORM_LENGTH and other.startswith(one)))
+    )
 
 
 def _likeness(one: str, other: str) -> float:
-    """The share of the runs of three characters that both have, 0 to 1 (Dice)."""
-    mine, theirs = _runs(one), _runs(other)
-    return 2 * len(mine & theirs) / (len(mine) + len(theirs))
+    """Return the share of common runs of three characters, 0 to 1 (Dice)."""
+    runs, others = _runs(one), _runs(other)
+    return 2 * len(runs & others) / (len(runs) + len(others))
 
 
 def _runs(text: str) -> set[str]:
@@ -499,4 +509,4 @@ def _runs(text: str) -> set[str]:
 
 def shown(text: str) -> str:
     """Return a text of a question or a graph in quotes, in one line, as a sentence shows it."""
-    return json.dumps(one_line(text, WIDTH), ensure_ascii=False)
+    return json.dumps(one_line(text, SHOWN_WIDTH), ensure_ascii=False)

@@ -45,10 +45,10 @@ from mulligan.running import (
 T = TypeVar("T")
 
 DRAFT_TOKENS = 400
-"""The most tokens of a draft of an embedded model: a query, its reflection and some further queries. Those of a hosted
-model may include its thoughts."""
+"""The most tokens of a draft of an embedded model: a query, its reflection and some further queries. A hosted model has
+no such limit, because its tokens may include thoughts."""
 TEMPERATURES = (0.0, 0.8)
-"""The temperatures of an embedded model: of the first draft, and of later ones, since at 0 it repeats itself."""
+"""The temperatures of an embedded model for the first and for later drafts, since at 0 it repeats itself."""
 ASKED, SENTENCE = "ask_graph", "answer"
 """The setting of a record that holds the request, and the step that holds the answer in a sentence, as
 `mulligan runs show` and `mulligan runs resume` read them."""
@@ -133,7 +133,7 @@ async def resume_graph(*args: Any, **named: Any) -> ReflexionAgentResult:
 
 @asynccontextmanager
 async def _opened(store: Store | None) -> AsyncGenerator[Store]:
-    """The given store; else the default one, closed in the end."""
+    """Yield the given store, or open the default one and close it at the end."""
     at = store_of(store)
     assert at is not None, "a store is given, or there is the default one"
     try:
@@ -144,8 +144,10 @@ async def _opened(store: Store | None) -> AsyncGenerator[Store]:
 
 
 class _Agent(KGQueryReflexionAgent):
-    """The agent of one question. request: its options as its record keeps them; empty where something in them has no
-    name, so that the run cannot be resumed."""
+    """The agent of one question.
+
+    request: The options that the record keeps; empty if an option is an object, so that the run cannot be resumed.
+    """
 
     def __init__(self, graph: Graph, chat: BaseChatModel, options: GraphOptions, request: Mapping[str, Json]) -> None:
         bank, remark = options.bank, options.notice or log.info
@@ -210,8 +212,7 @@ class _Agent(KGQueryReflexionAgent):
         return replace(result, sentence=self._sentence or none)
 
     async def describe_graph(self, question: str) -> str:
-        """Return what the model is told about the graph: the parts that it chose, or the whole schema; and the values
-        that the question names."""
+        """Return the graph's description for the prompt: the chosen parts or the whole schema, and the named values."""
         schema = await recorded_schema(self._database)
         values = await self._querying.described(question, schema)
         return "\n\n".join(part for part in (await self._described(schema, question), values) if part)
@@ -241,7 +242,7 @@ _STEPS = {
 
 
 class _Calls(AsyncCallbackHandler):
-    """Reports each call of the model before it is made. last: what was asked for since the last query."""
+    """Reports each call of the model before it is made. last: the newest request since the last query."""
 
     def __init__(self, step: Callable[[str], None]) -> None:
         self._step, self.last = step, ""

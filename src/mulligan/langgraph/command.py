@@ -181,12 +181,12 @@ def _csv_cell(value: Any) -> Any:
 
 
 def objections(observation: str) -> list[str]:
-    """What speaks against the rows of a query, as far as the words of the question tell."""
+    """Return the objections to the rows of a query."""
     return [str(each) for each in json.loads(observation).get("objections", ())]
 
 
 def came_of(observation: str) -> str:
-    """The result of a query, in words."""
+    """Return the result of a query in words."""
     found: Mapping[str, Any] = json.loads(observation)
     if "error" in found:
         return str(found["error"])
@@ -196,7 +196,7 @@ def came_of(observation: str) -> str:
 
 
 def answer(result: ReflexionAgentResult, episode: Episode) -> dict[str, Any]:
-    """The result as JSON; missing values are null."""
+    """Return the result as JSON; missing values are null."""
     return {
         "run": episode.run,
         "episode": episode.id,

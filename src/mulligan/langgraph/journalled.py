@@ -1,4 +1,4 @@
-"""Any LangChain chat model, with every call journalled and metered while a node of ours is at work.
+"""Wraps any LangChain chat model so that its calls inside a node of a Mulligan graph are journalled and metered.
 
 The journal holds requests without the ids that differ in each run, and whole answers.
 """
@@ -24,9 +24,9 @@ from mulligan.running import blocking, finish
 
 _LEFT_OUT = object()
 _SCALARS = frozenset({str, int, bool, type(None)})
-_ASKED = ("content", "name", "tool_calls", "status", "role")
+_REQUEST_PARTS = ("content", "name", "tool_calls", "status", "role")
 """The attributes of a message that a model gets. It does not see ids, metadata and a provider's extras."""
-_ANSWERED = ("tool_calls", "invalid_tool_calls", "usage_metadata", "response_metadata", "additional_kwargs", "name")
+_ANSWER_PARTS = ("tool_calls", "invalid_tool_calls", "usage_metadata", "response_metadata", "additional_kwargs", "name")
 
 _KINDS: Mapping[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
 
@@ -39,7 +39,7 @@ def as_messages(rendered: Sequence[Message]) -> list[BaseMessage]:
 def plain(message: BaseMessage) -> Json:
     """Return a message of a request as JSON without ids, which differ from run to run."""
     fields: dict[str, Json] = {"type": message.type}
-    for name in _ASKED:
+    for name in _REQUEST_PARTS:
         value = getattr(message, name, None)
         if name == "tool_calls":
             value = [{"name": call["name"], "args": call["args"]} for call in value or ()]
@@ -52,7 +52,7 @@ def plain(message: BaseMessage) -> Json:
 
 def answer_json(message: AIMessage) -> Json:
     """Return a model's answer as JSON: the whole message except its id, and its usage."""
-    parts = {name: jsonable(getattr(message, name, None)) for name in _ANSWERED}
+    parts = {name: jsonable(getattr(message, name, None)) for name in _ANSWER_PARTS}
     kept = {name: value for name, value in parts.items() if value not in (None, [], {})}
     used = usage_of(message)
     usage = {name: getattr(used, name) for name in ("input_tokens", "output_tokens", "calls", "cost")}
@@ -99,7 +99,7 @@ def _without_id(block: Any) -> Any:
 
 
 SHARED = ("callbacks", "tags", "metadata", "verbose", "name", "profile", "custom_get_token_ids")
-"""What a model is called with, besides what it answers."""
+"""The attributes of a chat model that its wrapper shares."""
 _PARTS: Mapping[type[Any], Sequence[str]] = {
     RunnableWithFallbacks: ("runnable", "fallbacks"),  # first: it has every attribute of its runnable
     RunnableSequence: ("first", "middle", "last"),
@@ -108,9 +108,10 @@ _PARTS: Mapping[type[Any], Sequence[str]] = {
 
 
 class Journalled(BaseChatModel):
-    """The model `inner`; outside a node of ours it does what `inner` does. Raises what `inner` raises.
+    """Behaves as the model `inner`, and journals its calls inside a node of a Mulligan graph.
 
-    Its cache, rate limit and streaming are `inner`'s own: nothing is counted against them that the journal holds.
+    It raises what `inner` raises. Cache, rate limit and streaming are those of `inner`: an answer from the journal does
+    not count against them.
     """
 
     inner: BaseChatModel
@@ -139,13 +140,13 @@ class Journalled(BaseChatModel):
         return journalled(cast(Any, self.inner).with_structured_output(schema, **kwargs))
 
     def _should_stream(self, *, async_api: bool, run_manager: Any = None, **kwargs: Any) -> bool:
-        """For a caller's own `stream`; in a call, `inner` streams to whoever listens, and answers as a whole."""
+        """Only a caller's own `stream` streams here. In other calls `inner` streams to its callbacks by itself."""
         return run_manager is None and _private(self.inner)._should_stream(async_api=async_api, **kwargs)
 
     def _generate_with_cache(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        """In a node it may run in the thread of its loop or another: what is journalled waits for nothing here."""
+        """Inside a node this may run in the event loop's own thread, so the journalled call must not wait for it."""
         work, inner = here.get(), _private(self.inner)
         if work is None or work.entry is None:
             return _metered(work, inner._generate_with_cache(messages, stop, run_manager, **kwargs))
@@ -234,7 +235,7 @@ class Journalled(BaseChatModel):
         kwargs: Mapping[str, Any],
         ask: Callable[[], Awaitable[ChatResult]],
     ) -> ChatResult:
-        """What was answered: just now, as it came, or as the journal holds it."""
+        """Return the answer: the new one, or the one in the journal."""
         live: list[ChatResult] = []
         if work.entry is None:
             return _metered(work, await ask())
@@ -256,8 +257,11 @@ class Journalled(BaseChatModel):
 
 
 def journalled(model: Any) -> Any:
-    """The chat model with its calls journalled; of what was made of one (tools bound, retries, fallbacks, parsers
-    behind it), each model in it. Anything else is handed back as it is."""
+    """Return the chat model with its calls journalled.
+
+    In a runnable that was built from chat models (with tools, retries, fallbacks or parsers), each model is wrapped.
+    Anything else is returned unchanged.
+    """
     if isinstance(model, Journalled):
         return model
     if isinstance(model, BaseChatModel):
@@ -268,7 +272,7 @@ def journalled(model: Any) -> Any:
 
 
 def models_in(model: Any) -> list[BaseChatModel]:
-    """The chat models that `journalled` wrapped in this."""
+    """Return the chat models that `journalled` wrapped in this runnable."""
     if isinstance(model, Journalled):
         return [model.inner]
     found: list[BaseChatModel] = []
@@ -278,7 +282,7 @@ def models_in(model: Any) -> list[BaseChatModel]:
 
 
 def _parts(model: Any) -> dict[str, Any]:
-    """The attributes that hold what a runnable is made of."""
+    """Return the attributes of a runnable that hold other runnables."""
     for kind, names in _PARTS.items():
         if isinstance(model, kind):
             return {name: getattr(model, name) for name in names}
@@ -295,8 +299,10 @@ def _each(part: Any, do: Callable[[Any], Any]) -> Any:
 
 
 def model_id(model: BaseChatModel) -> str:
-    """Such as "openai:gpt-4.1-mini": whose model it is, and its name there; of one of ours, its whole id, with the hash
-    of the weights where there are any."""
+    """Return the provider and name of a model, such as "openai:gpt-4.1-mini".
+
+    For a model of Mulligan it is the whole id, with the hash of the weights if there are any.
+    """
     kind = _private(model)._llm_type
     if ":" in kind:
         return kind
@@ -312,7 +318,7 @@ def _metered(work: Work | None, result: ChatResult) -> ChatResult:
 
 
 def _identified(result: ChatResult, run_manager: Any) -> ChatResult:
-    """With an id for a message from the journal, which has none of its own."""
+    """Give a message from the journal, which has no id, the id of this run."""
     message = result.generations[0].message
     if message.id is None and run_manager is not None:
         message.id = f"lc_run--{run_manager.run_id}-0"
@@ -320,7 +326,7 @@ def _identified(result: ChatResult, run_manager: Any) -> ChatResult:
 
 
 class _HandedOut:
-    """Awaited inside a coroutine that `_chunks` runs, it hands the chunk out, and the coroutine goes on."""
+    """Yields a chunk to `_chunks` when it is awaited inside the coroutine that `_chunks` runs."""
 
     def __init__(self, chunk: ChatGenerationChunk) -> None:
         self._chunk = chunk
@@ -330,7 +336,7 @@ class _HandedOut:
 
 
 def _chunks(work: Any) -> Iterator[ChatGenerationChunk]:
-    """What the coroutine hands out on its way; all of its result at the end, where it handed out nothing."""
+    """Yield the chunks that the coroutine hands out; if it hands out none, its result as one chunk."""
     context = copy_context()
     context.run(blocking.set, True)
     handed = False
@@ -356,5 +362,5 @@ def _whole(chunk: ChatGenerationChunk | None) -> ChatResult:
 
 
 def _private(model: BaseChatModel) -> Any:
-    """The model, for what chat models keep for themselves and for those who wrap them."""
+    """Return the model, typed so that its private methods can be called."""
     return model

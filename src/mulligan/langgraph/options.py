@@ -1,4 +1,4 @@
-"""The options of a question to a graph, each written once: `ask_graph`, its command and its record come from here."""
+"""The options of a question to a graph. `ask_graph`, its command and its record are derived from them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from mulligan.running import Observer, Store
 
 BEFORE: Mapping[str, Any] = {"until": "rows", "prompt_engine": True}
-"""What records imply that were written before there were these options."""
+"""The values of these options for records that are older than the options."""
 
 
 @options
 class Followed(Options):
-    """Where a question is recorded, and who follows it. Python alone has them.
+    """Where a question is recorded and who observes it. Only Python has these options.
 
     Attributes:
         store: Where the run is recorded, instead of the configured store.
@@ -100,6 +100,6 @@ class GraphOptions(Followed):
     temperatures: Sequence[float] | None = None
 
     def to_json(self) -> dict[str, Json]:
-        """What a record keeps, so that the run can be resumed: not who follows it, and no password."""
+        """Return the options that a record keeps to resume the run: without observers and password."""
         kept = fields(GraphOptions).keys() - fields(Followed).keys() - {"question"}
         return {name: getattr(self, name) for name in fields(GraphOptions) if name in kept}

@@ -1,4 +1,4 @@
-"""Gives questions to a graph database the query pairs of a bank: see `mulligan.bank.recall.query_pairs`."""
+"""Recalls and keeps the pairs of question and query in a bank: see `mulligan.bank.recall.query_pairs`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol, cast, runtime_checkable
 
 from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
-from mulligan.graphs.question_checks import Asked
+from mulligan.graphs.question_checks import GraphQuestion
 from mulligan.langgraph.querying import Querying
 from mulligan.plugins import Bank, Episode, Learned, Lesson, MeasuringBank, Recall, Task, Trial, with_defaults
 from mulligan.running import digest, pairs_text
@@ -26,10 +26,10 @@ class Pairs(Protocol):
 
 
 def with_pairs(bank: Bank | None, querying: Querying) -> Bank | None:
-    """Return the bank with the query pairs of the graph that is asked.
+    """Return the bank with the query pairs of the graph.
 
-    The bank itself where rows are not judged, where a subclass asks something else than the graph, and where it keeps
-    no pairs.
+    Returns the bank unchanged if rows are not judged, if a subclass asks something else than the graph, or if the bank
+    keeps no pairs.
     """
     pairs = with_defaults(bank, MeasuringBank).pairs
     if bank is None or not isinstance(pairs, Pairs) or not (querying.judged and querying.asks_database):
@@ -65,8 +65,10 @@ class _BankWithPairs:
 
 
 def identity_of(graph: Graph, schema: GraphSchema) -> str:
-    """Return a digest of where the graph is and of its schema. A schema that is read from a sample counts by its labels
-    and relationship types alone."""
+    """Return a digest of the graph's address and schema.
+
+    If the schema is read from a sample, only its labels and relationship types count.
+    """
     where = os.path.abspath(graph.name) if os.path.exists(graph.name) else graph.name
     nodes, edges = sorted(schema.nodes, key=_label), sorted(schema.edges, key=_label)
     if not schema.exact:
@@ -79,9 +81,8 @@ def _label(kind: NodeKind | EdgeKind) -> str:
     return kind.label
 
 
-def shape_of(about: Asked) -> str:
-    """Return the question with their kinds in place of the values that it names, such as "Which genes does <Gene.name>
-    regulate?"."""
+def shape_of(about: GraphQuestion) -> str:
+    """Return the question with kinds in place of the values that it names: "Which genes does <Gene.name> regulate?"."""
     kinds: dict[str, set[str]] = {}
     for link in about.links.found:
         kinds.setdefault(link.words.casefold(), set()).add(f"{link.label}.{link.property}")
@@ -98,7 +99,7 @@ def shape_of(about: Asked) -> str:
 
 
 def query_of(trial: Trial) -> str:
-    """Return the query that was run, which may be another than the one that was drafted: a reversed arrow is turned."""
+    """Return the query that was run, which may differ from the draft, for example by a turned arrow."""
     found: Any = None
     with suppress(ValueError):
         found = json.loads(trial.attempt.steps[0].observation) if trial.attempt.steps else None

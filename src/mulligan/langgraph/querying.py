@@ -15,7 +15,7 @@ from langchain_core.messages import ToolMessage
 from mulligan.graphs.bare_query import TAKEN_OUT, bare_query
 from mulligan.graphs.protocol import Graph, GraphSchema, Rows
 from mulligan.graphs.query_sketch import sketch_of
-from mulligan.graphs.question_checks import Asked
+from mulligan.graphs.question_checks import GraphQuestion
 from mulligan.graphs.schema_check import Checked, check_query
 from mulligan.graphs.values import Link, Links, Missing, link_values, probe_values, shown, with_plain_days
 from mulligan.langgraph.asking import recorded
@@ -79,7 +79,7 @@ class Querying:
         self._drafts = drafts
         self._find, self._is_own = find, is_own
         self._last_schema: GraphSchema | None = None
-        self._questions: dict[str, Asked] = {}
+        self._questions: dict[str, GraphQuestion] = {}
 
     @property
     def asks_database(self) -> bool:
@@ -178,14 +178,16 @@ class Querying:
 
         return await recorded("query", {"query": query, "graph": self.database.name, "rows": self.rows}, ask)
 
-    async def about(self, question: str) -> Asked:
+    async def about(self, question: str) -> GraphQuestion:
         """Return the question with the schema and the values that it names."""
         if question not in self._questions:
             schema = await self.schema()
             while len(self._questions) >= REMEMBERED:
                 del self._questions[next(iter(self._questions))]
             plain = with_plain_days(question)
-            self._questions[question] = Asked(plain, schema, await settled(link_values(self.database, schema, plain)))
+            self._questions[question] = GraphQuestion(
+                plain, schema, await settled(link_values(self.database, schema, plain))
+            )
         return self._questions[question]
 
     async def schema(self, *, refresh: bool = False) -> GraphSchema:
@@ -209,7 +211,7 @@ class Querying:
 
         row = await recorded("values", {"graph": self.database.name, "question": question}, look_up)
         links = tuple(Link(**link) for link in row.get("links", ()))
-        about = Asked(plain, schema, Links(links, tuple(row["left_out"]), tuple(row.get("unknown", ()))))
+        about = GraphQuestion(plain, schema, Links(links, tuple(row["left_out"]), tuple(row.get("unknown", ()))))
         parts = [(NAMED, row["found"])]
         if self.judged and (sketch := sketch_of(about)):
             parts.append((SKETCH % (" and ".join(map(shown, sketch.unread)) or "it"), [sketch.query]))
@@ -240,14 +242,14 @@ class Querying:
         return check_query(query, await self.schema(refresh=True)) if checked.faults else checked
 
 
-def _is_named(missing: Missing, about: Asked) -> bool:
+def _is_named(missing: Missing, about: GraphQuestion) -> bool:
     """Whether the question names this text, and no property of the graph has it. All of them must be searched."""
     text, links = missing.text.lower(), about.links
     known = {name.lower() for link in links.found for name in (link.value, link.words)}
     return text in about.question.lower() and text not in known and not links.left_out
 
 
-def _is_name(missing: Missing, about: Asked) -> bool:
+def _is_name(missing: Missing, about: GraphQuestion) -> bool:
     """Whether the question writes this text as a name."""
     return any(missing.text.lower() in (name.lower(), *name.lower().split()) for name in about.strangers) or any(
         word[1:] != word[1:].lower() or any(map(str.isdigit, word)) for word in missing.text.split()

@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import numbers, require
 from mulligan.models.settings import CallSettings
-from mulligan.text.secrets import MASK, secrets_of
+from mulligan.text.secret_rules import secrets_of
+from mulligan.text.secrets import MASK
 
 _SCHEMES = ("http", "https", "socks5", "socks5h")
 

@@ -1,5 +1,6 @@
-"""Read actions of the form `Name[argument]`, and the thought before one, from a model's text; and from an observation,
-whether the action was refused. It never raises.
+"""Read actions of the form `Name[argument]` and the thoughts before them from a model's text.
+
+It also tells from an observation whether the action was refused. It never raises.
 
 Source: ReAct (Yao et al. 2022) and its reference, more forgiving where only one thing can be meant.
 """
@@ -21,29 +22,29 @@ _REFUSED = re.compile(
     r"|\bno such\b|\bnot found\b|\b(is|are|was) (not|no|unknown|invalid)\b|\bmust (be|have|begin|start|name)\b",
     re.IGNORECASE,
 )
-"""What the first line of an observation looks like where the action was refused."""
+"""The first line of the observation of a refused action."""
 _MARKS = "`*"
 
 
 class Action(NamedTuple):
-    """`name` in lower case; `argument` without white space around it, never empty."""
+    """An action. `name` is in lower case, and `argument` has no white space around it and is never empty."""
 
     name: str
     argument: str
 
 
 class Turn(NamedTuple):
-    """What a model thought and did, each in one line; either may be empty."""
+    """A thought and an action of a model, each in one line; either may be empty."""
 
     thought: str
     action: str
 
 
 def parse_action(line: str) -> Action | None:
-    """The action of a line; None if there is none.
+    """Return the action of a line; None if there is none.
 
-    An `Action 1:` before it, marks of Markdown around it and punctuation behind it are passed over; the last bracket
-    closes the argument, so that an argument may hold brackets.
+    An `Action 1:` before it, Markdown around it and punctuation after it are ignored. The last bracket closes the
+    argument, so that an argument may contain brackets.
     """
     found = _FORM.fullmatch(_bare(line))
     argument = found[2].strip() if found else ""
@@ -51,10 +52,10 @@ def parse_action(line: str) -> Action | None:
 
 
 def parse_turn(text: str) -> Turn:
-    """The first thought and the first action of a completion that goes on from `Thought n:`.
+    """Return the first thought and the first action of a completion that continues `Thought n:`.
 
-    What a model says that it observed is cut off, with all behind it, and so is a second thought: neither was seen or
-    asked for. Without the label, a last line that is an action counts as one.
+    An observation that the model invents is cut off with everything after it, and so is a second thought. Without the
+    label, the last line counts as the action if it is one.
     """
     if began := _THOUGHT.match(text.lstrip()):
         text = text.lstrip()[began.end() :]
@@ -70,17 +71,17 @@ def parse_turn(text: str) -> Turn:
 
 
 def first_line(text: str) -> str:
-    """The first line with anything in it, without its label and marks; "" for none."""
+    """Return the first line that is not blank, without its label and Markdown; "" for none."""
     return next((_bare(line) for line in text.splitlines() if line.strip()), "")
 
 
 def refused(observation: str) -> bool:
-    """Whether an observation says that the action failed, by its first line."""
+    """Return whether the first line of an observation says that the action failed."""
     return bool(_REFUSED.search(observed_line(observation)))
 
 
 def observed_line(observation: str) -> str:
-    """The first line of an observation with anything in it, folded and cut."""
+    """Return the first line of an observation that is not blank, in at most 200 characters."""
     return one_line(next((line for line in observation.splitlines() if line.strip()), ""), 200)
 
 

@@ -1,4 +1,4 @@
-"""Match names of arguments and fixed words as clients and models vary them: topK, top-k, Top_K."""
+"""Match names of arguments and fixed words in the spellings of clients and models: topK, top-k, Top_K."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SYNONYMS = {
     **dict.fromkeys(("agent", "agentname", "bank", "bankid"), "agentid"),
     **dict.fromkeys(("k", "limit", "maxresults", "numresults"), "topk"),
 }
-"""Other words for a name, both in small letters without signs. docs/memory-tools.md lists them."""
+"""Other words for a name, both in lower case without punctuation. docs/memory-tools.md lists them."""
 _LONGEST = 200
 
 
 def matched(name: str, known: Collection[str]) -> str | None:
-    """The one of these names that is meant; None where none is, or several may be."""
+    """Return the known name that a spelling means; None if there is none, or more than one."""
     if name in known:
         return name
     wanted = _plain(name)
@@ -31,10 +31,10 @@ def matched(name: str, known: Collection[str]) -> str | None:
 
 
 def renamed(given: Mapping[str, T], known: Collection[str], of: str) -> dict[str, T]:
-    """The arguments under the names that are known.
+    """Return the arguments under their known names.
 
-    Raises `InvalidInput` for a name that is not, with the nearest, and for two names of one argument. of: whose
-    arguments they are.
+    Raises `InvalidInput` for an unknown name, with the nearest one, and for two names of one argument. of: the tool or
+    function that has the arguments, for errors.
     """
     found: dict[str, T] = {}
     meant: dict[str, str] = {}

@@ -1,5 +1,4 @@
-"""Code in pieces for colours: comments, strings, numbers and key words of the languages that agents mostly write, and
-the lines of a diff."""
+"""Splits code into pieces to colour: comments, strings, numbers and keywords of common languages, and diff lines."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 LONG = 40_000
-"""Characters of a text above which it stays without colours."""
+"""The most characters of a text that is coloured."""
 
 _CODE = re.compile(
     r"^\s*(?:def |class |async def |import \w|from [\w.]+ import |@\w+|function\b|const |let |export "
@@ -34,9 +33,11 @@ _PIECES = re.compile(
 
 
 def coloured(text: str) -> Iterator[tuple[str, str]]:
-    """The text in pieces, each with its kind: "comment", "string", "number", "word", or "" for all else. A text that
-    does not look like code is one piece, and so is what stands between the fences of a text that has some. The lines of
-    a diff are "header", "added", "removed" or ""."""
+    """Yield the text in pieces, each with its kind: "comment", "string", "number", "word", or "" for anything else.
+
+    Text that does not look like code is one piece; in text with code fences, only the code is split. The lines of a
+    diff are "header", "added", "removed" or "".
+    """
     if len(text) > LONG:
         yield text, ""
         return

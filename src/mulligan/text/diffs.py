@@ -1,4 +1,4 @@
-"""What changed from one text to another, line by line, and within a line word by word."""
+"""Compares two texts line by line, and changed lines word by word."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 MAX_LINES = 3000
-"""Lines of each text that are compared: more takes too long."""
+"""The most lines of each text that are compared; more would take too long."""
 AROUND = 3
-"""Unchanged lines that are shown before and after a change."""
+"""The number of unchanged lines shown before and after a change."""
 ALIKE = 0.4
-"""How alike two lines are at least whose words are compared."""
+"""The likeness from which two lines are compared word by word."""
 MAX_WORDS = 200
-"""Words of a line that is compared word by word."""
+"""The most words of a line that is compared word by word."""
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 
 
@@ -23,8 +23,8 @@ class DiffLine:
     """A line of a comparison.
 
     Attributes:
-        sign: "+" added, "-" removed, " " unchanged, "@" where the lines below it stand.
-        parts: the text in pieces, each with whether it differs from the line that it replaced or was replaced by.
+        sign: "+" added, "-" removed, " " unchanged, "@" the position of the lines below.
+        parts: The text in pieces, each with whether it differs from the other version of the line.
     """
 
     sign: str
@@ -36,7 +36,7 @@ class DiffLine:
 
 
 def diff(before: str, after: str) -> Sequence[DiffLine]:
-    """The changed lines with those around them; empty if nothing changed."""
+    """Return the changed lines with the lines around them; empty if nothing changed."""
     old, new = (text.splitlines()[:MAX_LINES] for text in (before, after))
     return [
         line
@@ -61,7 +61,7 @@ def _group(
 
 
 def _words(before: str, after: str) -> tuple[tuple[tuple[str, bool], ...], tuple[tuple[str, bool], ...]]:
-    """Both lines in pieces; one whole piece each where they have little in common."""
+    """Return both lines in pieces; as one piece each if they have little in common."""
     old, new = _WORDS.findall(before), _WORDS.findall(after)
     whole = ((before, False),), ((after, False),)
     if max(len(old), len(new)) > MAX_WORDS:

@@ -1,4 +1,4 @@
-"""Find the exit code in what a tool gave back, where a coding agent writes it into the text."""
+"""Find the exit code that a coding agent writes into the text of a tool's result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EXIT = re.compile(
 
 
 def exit_code(content: str) -> tuple[int, str] | None:
-    """The code and the output in a tool's result as Gemini CLI writes it; None if it names none.
+    """Return the exit code and the output in a tool's result as Gemini CLI writes it; None if it has no code.
 
     Only fields of the result may follow, so that a command that prints such a line is not taken for a failed one.
     """

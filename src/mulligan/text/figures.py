@@ -9,7 +9,7 @@ from mulligan.text.plain import count
 
 
 def when(at: float) -> str:
-    """A time as the clock of this machine shows it."""
+    """Return a time in the zone of this machine as text."""
     try:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
     except (ValueError, OverflowError, OSError):  # a year that calendars do not have
@@ -17,25 +17,25 @@ def when(at: float) -> str:
 
 
 def zone(at: float | None = None) -> str:
-    """The time zone of `when`, now or at another time."""
+    """Return the time zone of `when`, now or at another time."""
     name = time.strftime("%Z (UTC%z)", time.localtime(at))
     return "UTC" if name == "UTC (UTC+0000)" else name
 
 
 def dollars(usage: Usage) -> str:
-    """The cost in US dollars. An unknown one is never shown as zero; "" where nothing was spent or used."""
+    """Return the cost in US dollars as text; "" if nothing was used. An unknown cost is never shown as zero."""
     if usage.cost is None:
         return "cost unknown" if usage.tokens else ""
     return money(usage.cost) if usage.cost else ""
 
 
 def money(cost: float) -> str:
-    """US dollars: hundredths of a cent below one dollar, else cents."""
+    """Return US dollars as text: with hundredths of a cent below one dollar, else with cents."""
     return f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
 
 
 def used(usage: Usage, seconds: float | None = None) -> str:
-    """What is known of what was used; "" for nothing."""
+    """Return the known parts of a usage as text; "" for nothing."""
     parts = [
         count(usage.calls, "call") if usage.calls else "",
         f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out" if usage.tokens else "",

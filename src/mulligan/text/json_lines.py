@@ -15,7 +15,7 @@ from mulligan.core.records import Json
 
 
 def objects(raw: bytes, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects in these bytes, which may be gzipped, with their lines; blank lines are passed over.
+    """Yield the objects in these bytes, which may be gzipped, with their line numbers. Blank lines are skipped.
 
     `name` is the file's, for errors. Raises `InvalidInput`.
     """
@@ -36,7 +36,7 @@ def objects(raw: bytes, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def text_in(name: str, line: int, row: Mapping[str, Any], *keys: str) -> str:
-    """The text under the first of these keys that has one. Raises `InvalidInput` for none."""
+    """Return the text of the first of these keys that has one. Raises `InvalidInput` if none has."""
     for key in keys:
         if isinstance(value := row.get(key), str):
             return value
@@ -44,7 +44,7 @@ def text_in(name: str, line: int, row: Mapping[str, Any], *keys: str) -> str:
 
 
 def parsed(path: Path | str, text: str, first: int = 1) -> Json:
-    """The text as JSON. `path` names it in errors. Raises `InvalidInput` with the line, counted from `first`."""
+    """Parse the text as JSON. Raises `InvalidInput` with `path` and the line, counted from `first`."""
 
     def refuse(constant: str) -> NoReturn:
         raise InvalidInput(f"{path}: {constant[:20]} is not a JSON number.")

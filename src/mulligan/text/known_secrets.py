@@ -1,4 +1,4 @@
-"""Mask values that are known to be secret, in whatever form they come back."""
+"""Mask known secret values in any encoding."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mulligan.core.records import Json
 from mulligan.text.secrets import MASK, each_text
 
 SHORTEST = 8
-"""Characters that a value has at least: a shorter one may be a word, such as the key "ollama" of a local one."""
+"""The fewest characters of a value that is masked. A shorter one may be a word, such as the key "ollama"."""
 _CODED = 6
-"""Characters of base64 that are looked for at least."""
+"""The fewest characters of base64 that are looked for."""
 
 
 class KnownSecrets:
-    """Masks these values wherever they come back: as they are, escaped for JSON, URLs or HTML, in hex or in base64."""
+    """Masks these values wherever they occur: plain, escaped for JSON, URLs or HTML, in hex or in base64."""
 
     def __init__(self, values: Iterable[str], shortest: int = SHORTEST) -> None:
         self._values = sorted({value for value in values if len(value) >= shortest}, key=len, reverse=True)
@@ -38,7 +38,7 @@ class KnownSecrets:
 
 
 def _escaped(value: str) -> str:
-    """A pattern for the value with any of its characters escaped in the ways of JSON, URLs and HTML."""
+    """Return a pattern for the value in which any character may be escaped for JSON, URLs or HTML."""
     parts: list[str] = []
     for char in value:
         wide = char.encode("utf-16-be").hex()
@@ -52,7 +52,7 @@ def _escaped(value: str) -> str:
 
 
 def _coded(value: str) -> list[str]:
-    """Patterns for what of the value is the same in any hex or base64 of a text that holds it."""
+    """Return patterns for the value in hex, and for the part of it that is the same in any base64."""
     data = value.encode()
     forms = [f"(?i:{data.hex()})"]
     for lead in range(3):

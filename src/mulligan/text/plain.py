@@ -1,4 +1,4 @@
-"""Make foreign text safe to show, in a terminal or in a list of a client."""
+"""Make untrusted text safe to show in a terminal or in a list of a client."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 def clean(text: str) -> str:
-    """Without the control characters by which foreign text could move the cursor, change colours or turn the order of
-    what is read around; tabs stay."""
+    """Return the text without control characters, which could move the cursor, change colours or reverse the reading
+    order. Tabs are kept."""
     return _CONTROL.sub("", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, width: int) -> str:
-    """Foreign text folded into one line of at most `width` characters."""
+    """Return untrusted text in one line of at most `width` characters."""
     folded = " ".join(clean(text).split())
     return folded if len(folded) <= width else f"{folded[: max(width - 3, 0)]}..."
 
@@ -30,15 +30,15 @@ def escaped(text: str) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """A number of things in words, such as "1 lesson" or "2 lessons"."""
+    """Return a number of things, such as "1 lesson" or "2 lessons"."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def with_tries(text: str) -> str:
-    """A text of the record with the word that people read: try for trial."""
+    """Return a text of the record with "try" in place of "trial"."""
     return re.sub(r"\btrial(s?)\b", lambda found: "tries" if found[1] else "try", text)
 
 
 def tries(number: int) -> str:
-    """A number of tries in words."""
+    """Return a number of tries, such as "1 try" or "2 tries"."""
     return f"{number} {'try' if number == 1 else 'tries'}"

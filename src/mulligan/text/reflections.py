@@ -27,37 +27,36 @@ from mulligan.text.likeness import UNSPACED, likeness, runs_of, words_of
 from mulligan.text.thoughts import output_of
 
 RUN = 5
-"""So many words in a row that an example has too, and the trial has not, count as taken from the example."""
+"""The number of consecutive words that count as taken from an example, if the example has them and the trial not."""
 COPIED = 0.45
-"""The share of a reflection's words in such runs from which on it is a copy."""
+"""The share of words in such runs from which a reflection is a copy."""
 LONGEST = 9
-"""So many words in a row are a copy whatever stands around them."""
+"""The number of consecutive words that are a copy in any case."""
 REPEATED = 0.8
-"""The share of three-word runs that two reflections have in common, of those of both, from which on one repeats the
-other."""
+"""The share of common three-word runs from which one reflection repeats the other."""
 LONG = 200_000
-"""Characters that are read of each text of a trial."""
+"""The most characters that are read of each text of a trial."""
 FEWEST, MOST, EVERY = 1, 6, 6
-"""A reflection is fully specific that names a thing of its trial for every six words, at least one and at most six. A
-quoted value, a name and a number count as two things."""
+"""A reflection is fully specific if it names one thing of its trial for every six words, at least one and at most six.
+A quoted value, a name and a number count as two things."""
 ALIKE = (0.4, 0.8)
-"""From where on likeness to an earlier reflection counts against a reflection, and where nothing is left of it."""
+"""The likeness to an earlier reflection from which `new` falls below 1, and from which it is 0."""
 LOW = 0.5
-"""A part below this is missing."""
+"""A part below this value counts as missing."""
 MAX_EARLIER = 20
-"""The newest reflections, with which a new one is compared: a try costs the same however many there were."""
+"""The number of newest reflections that a new one is compared with, so that the cost of a try is bounded."""
 
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`|[“„‘«]([^”“’»\n]{1,80})[”“’»]")
 _LETTER = re.compile(r"(?<![\w.'’-])[b-hj-zB-HJ-Z](?!\w|[.'’-]\w)")
-"""A name of one letter, such as x: no a, no I, no part of "e.g." or "it's"."""
+"""A name of one letter, such as x, but not a, I, or a part of "e.g." or "it's"."""
 _IN_NAMES = re.compile(r"[a-z][A-Z]|[^\W\d_]\d|[^\W_]_[^\W_]")
-"""What a word has inside that is a name: readFile, x1, read_file."""
+"""The inner parts by which a word is a name: readFile, x1, read_file."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d(?:[\d.,:]*\d)?(?!\w)")
 _POINT = re.compile(r"^[ \t]*\d+[.)][ \t]", re.MULTILINE)
-"""The number of a point in a list, which says nothing of a trial."""
+"""The number of a list item, which is not about the trial."""
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _STEM = 5
-"""Characters by which words are compared, so that `rounds` and `rounded` are one."""
+"""The number of first characters by which words are compared, so that `rounds` equals `rounded`."""
 
 
 def quality_of(
@@ -108,7 +107,7 @@ def scored(parts: Mapping[str, float]) -> Quality:
 
 
 def quality_in(episode: Episode, number: int, text: str) -> Quality:
-    """Scores a reflection on this trial of the episode."""
+    """Score a reflection on this trial of the episode."""
     seen = descent(episode, number, number)
     trial = episode.trials[number - 1]
     before = [
@@ -118,7 +117,7 @@ def quality_in(episode: Episode, number: int, text: str) -> Quality:
 
 
 def rated(reflection: Reflection, episode: Episode, number: int) -> Reflection:
-    """The reflection with its quality, as it is recorded.
+    """Return the reflection with its quality, as it is recorded.
 
     A score that its reflector gave it stays. What an oracle expects is known only here: whoever writes or shows a
     reflection is not told that it leaks, as that would say that the answer is right.
@@ -133,7 +132,7 @@ def rated(reflection: Reflection, episode: Episode, number: int) -> Reflection:
 
 
 def quality_words(quality: Quality) -> str:
-    """The score and its parts on one line."""
+    """Return the score and its parts on one line."""
     parts = ", ".join(f"{name} {value:.2f}".rstrip("0").rstrip(".") for name, value in quality.parts.items())
     return f"quality {quality.score:.2f}{f' ({parts})' if parts else ''}"
 
@@ -142,7 +141,7 @@ AfterLesson: TypeAlias = Literal["passed", "better", "no better"]
 
 
 def after_lesson(episode: Episode, number: int) -> AfterLesson | None:
-    """What the next trial that grew from this one did: it passed, scored higher, or neither. None: unknown."""
+    """Return what the next trial that grew from this one did: it passed, scored higher, or neither; None if unknown."""
     before = episode.trials[number - 1].feedback
     grown = (trial for trial in episode.trials[number:] if trial.parent in (None, number))
     after = next((trial.feedback for trial in grown), None)
@@ -154,14 +153,14 @@ def after_lesson(episode: Episode, number: int) -> AfterLesson | None:
 
 
 def trial_texts(episode: Episode) -> tuple[str, ...]:
-    """What a reflection on the newest trial may name: task, steps, output and feedback."""
+    """Return the texts that a reflection on the newest trial may refer to: task, steps, output and feedback."""
     trial = episode.trials[-1]
     said = trial.feedback.text if trial.feedback else ""
     return task_text(episode.task), trajectory_text(trial.attempt.steps), output_of(trial.attempt), said
 
 
 def _oracle_answers(episode: Episode) -> tuple[str, ...]:
-    """The answers that the evaluator of the episode was given as an oracle."""
+    """Return the answers that the episode's evaluator has as an oracle."""
     role = cast(Any, episode.head.settings.get("evaluator"))
     settings: Any = role.get("settings") if isinstance(role, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(settings, dict) or not cast(dict[str, Any], settings).get("oracle"):
@@ -375,5 +374,5 @@ def _holds(words: Sequence[str], run: Sequence[str]) -> bool:
 
 
 def _rise(value: float, low: float, high: float) -> float:
-    """0 up to `low`, 1 from `high` on, and straight in between."""
+    """Return 0 up to `low`, 1 from `high`, and a linear value in between."""
     return min(1.0, max(0.0, (value - low) / (high - low)))

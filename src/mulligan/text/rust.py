@@ -39,13 +39,13 @@ def rust_tests(text: str, name: str | None = None) -> tuple[str, ...]:
 
 
 def statements(text: str) -> tuple[str, ...]:
-    """The statements of a function's body, in order, without the comments before them. Never raises."""
+    """Return the statements of a function's body, in order, without the comments before them. Never raises."""
     block = _Block.of("{" + text + "\n}")
     return tuple(block.text[begin:stop].strip() for begin, stop in block.body() if begin < stop)
 
 
 def balanced(text: str) -> bool:
-    """Whether all brackets are closed, in order, those in comments, strings and characters left out."""
+    """Return whether all brackets outside comments, strings and characters are closed in order."""
     open_ = list[str]()
     for char in masked(text):
         if char in _PAIRS:
@@ -56,8 +56,10 @@ def balanced(text: str) -> bool:
 
 
 def masked(text: str) -> str:
-    """The code with blanks for what is in comments, strings and characters: of the same length, so that places in it
-    are places in the text."""
+    """Return the code with blanks in place of comments, strings and characters.
+
+    It has the same length, so that an index into it is an index into the text.
+    """
     pieces, at = list[str](), 0
     while at < len(text):
         if text.startswith("/*", at):
@@ -82,7 +84,7 @@ def _in_word(text: str, at: int) -> bool:
 
 
 def _comment_end(text: str, at: int) -> int:
-    """Where the block comment ends, nested ones counted."""
+    """Return where the block comment ends, with nested ones."""
     depth = 0
     for mark in re.finditer(r"/\*|\*/", text[at:]):
         depth += 1 if mark[0] == "/*" else -1
@@ -93,7 +95,7 @@ def _comment_end(text: str, at: int) -> int:
 
 @dataclass(frozen=True)
 class _Block:
-    """`mask`: the code without its dead parts. `ends`: by the place of an opening bracket that of its end."""
+    """A piece of code. mask: the code as `masked` returns it. ends: the closing index of each opening bracket."""
 
     text: str
     mask: str
@@ -139,7 +141,7 @@ class _Block:
         return text if text.endswith((";", "}")) else f"{text};"
 
     def _sound(self, match: re.Match[str], end: int) -> bool:
-        """Whether the macro has the arguments that it needs, and compares two things."""
+        """Whether the macro has its arguments, and compares two different expressions."""
         cuts, at = [match.end()], match.end() + 1
         while at < end:
             if self.mask[at] == ",":
@@ -152,7 +154,7 @@ class _Block:
         return len(given) >= 2 and all(given[:2]) and given[0] != given[1]
 
     def _function(self, at: int) -> tuple[int, str | None, str | None]:
-        """Where the body of the function around this place begins (-1: there is none), its name, its one parameter."""
+        """Return where the body of the enclosing function begins (-1 without one), its name, and its only parameter."""
         around = sorted((begin for begin, end in self.ends.items() if begin < at < end), reverse=True)
         for begin in around:
             if self.mask[begin] != "{":
@@ -164,7 +166,7 @@ class _Block:
         return -1, None, None
 
     def _statement(self, start: int, end: int, body: int) -> tuple[int, int]:
-        """The statement of the function's body that the assert is in; without a function, the assert itself."""
+        """Return the statement of the function's body with the assert; without a function, the assert itself."""
         if body < 0:
             return start, self._semicolon(end + 1)
         for begin, stop in self._statements(body):
@@ -173,12 +175,12 @@ class _Block:
         return start, self._semicolon(end + 1)
 
     def body(self) -> Iterator[tuple[int, int]]:
-        """The statements of a text that is one body in braces."""
+        """Yield the statements of a text that is one body in braces."""
         if 0 in self.ends:
             yield from self._statements(0)
 
     def _statements(self, body: int) -> Iterator[tuple[int, int]]:
-        """Those of a body, in order: each ends after its semicolon, or a block's brace."""
+        """Yield the statements of a body in order. Each ends after its semicolon or the brace of its block."""
         at = begin = body + 1
         stop = self.ends[body]
         while at < stop:
@@ -201,11 +203,11 @@ class _Block:
             yield self._trimmed(begin, stop), stop
 
     def _trimmed(self, begin: int, end: int) -> int:
-        """Where its code begins: comments before it are left out."""
+        """Return where the code of a statement begins, after comments and blanks."""
         return begin + len(self.mask[begin:end]) - len(self.mask[begin:end].lstrip())
 
     def _needed(self, body: int, before: int, mask: str) -> list[tuple[int, int]]:
-        """The statements before this place that its variables come from, and what changes them, in order."""
+        """Return the statements before this index that define or change its variables, in order."""
         if body >= 0:
             earlier = [part for part in self._statements(body) if part[1] <= before]
         else:
@@ -226,7 +228,7 @@ class _Block:
         return [name for name in re.findall(r"\b[a-z_]\w*\b", let[1]) if name not in ("mut", "ref")] if let else []
 
     def _semicolon(self, at: int) -> int:
-        """After the semicolon that follows, if one does."""
+        """Return the index after a semicolon that follows, or the index itself."""
         rest = re.match(r"\s*;", self.mask[at:])
         return at + rest.end() if rest else at
 

@@ -1,4 +1,4 @@
-"""What the states of an episode look like: one word, symbol and colour each, for the terminal and for web pages."""
+"""The word, symbol and colour of each state of an episode, for the terminal and for web pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mulligan.core.records import Feedback
 
 @dataclass(frozen=True)
 class WorldState:
-    """A state as it is shown. The word always stands there, so that neither symbol nor colour is needed to read it.
+    """A state as it is shown. The word is always shown, so that nobody needs the symbol or the colour to read it.
 
     Attributes:
         word: what people read.
@@ -36,19 +36,19 @@ STATES: Mapping[str, WorldState] = {
     "error": WorldState("error", "!", "!", "red"),
     "note": WorldState("note", "·", "-", "default"),
 }
-"""By name. A state that a user meets in two places looks the same in both."""
+"""The states by name. A state looks the same wherever a user sees it."""
 
 DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", "reflect": "reflecting"}
-"""What an episode is doing, by the kind of its move."""
+"""The current activity of an episode, by the kind of its move."""
 
 
 def state_of(passed: bool | None) -> str:
-    """The name of the state of feedback that passed, failed, or says neither."""
+    """Return the name of the state of feedback: passed, failed, or neither."""
     return {True: "passed", False: "failed", None: "unjudged"}[passed]
 
 
 def verdict(feedback: Feedback | None) -> tuple[str, str]:
-    """The name of its state, and the verdict in words."""
+    """Return the name of the feedback's state, and the verdict in words."""
     if feedback is None:
         return "note", "not judged yet"
     mark = state_of(feedback.passed)

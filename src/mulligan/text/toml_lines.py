@@ -17,7 +17,7 @@ _TOKEN = re.compile(
 
 
 def key_lines(text: str) -> dict[tuple[str, ...], int]:
-    """The first line, counted from 1, of each table and each key outside inline tables."""
+    """Return the first line, counted from 1, of each table and of each key outside inline tables."""
     found: dict[tuple[str, ...], int] = {}
     for keys, line, _ in _keys(text):
         _note(found, keys, line)
@@ -25,7 +25,7 @@ def key_lines(text: str) -> dict[tuple[str, ...], int]:
 
 
 def array_lines(text: str, name: str) -> list[dict[tuple[str, ...], int]]:
-    """The same for each table of the array `[[name]]`, in order; its header is the line of ()."""
+    """Return the same for each table of the array `[[name]]`, in order. The key () has the line of the header."""
     tables: list[dict[tuple[str, ...], int]] = []
     for keys, line, begins in _keys(text):
         if begins and keys == (name,):
@@ -36,7 +36,7 @@ def array_lines(text: str, name: str) -> list[dict[tuple[str, ...], int]]:
 
 
 def _keys(text: str) -> Iterator[tuple[tuple[str, ...], int, bool]]:
-    """Each key and each header with its line, and whether it is that of one more table of an array."""
+    """Yield each key and each header with its line, and whether it is the header of a table in an array."""
     table: tuple[str, ...] = ()
     keys: list[str] = []
     line, depth, opened = 1, 0, 0
@@ -68,13 +68,13 @@ def _keys(text: str) -> Iterator[tuple[tuple[str, ...], int, bool]]:
 
 
 def line_of(text: str, keys: Sequence[str]) -> int | None:
-    """The line of a key, such as ("models", "thinker", "name"), or of the nearest table or key above it."""
+    """Return the line of a key, such as ("models", "thinker", "name"), or of the nearest table or key above it."""
     lines = key_lines(text)
     return next((lines[at] for n in range(len(keys), 0, -1) if (at := tuple(keys[:n])) in lines), None)
 
 
 def _note(found: dict[tuple[str, ...], int], keys: tuple[str, ...], line: int) -> None:
-    """With what stands above it, which a dotted key or header makes too."""
+    """Note the line of a key and of the tables above it, which a dotted key or header creates, too."""
     for n in range(1, len(keys) + 1):
         found.setdefault(keys[:n], line)
 

@@ -16,7 +16,7 @@ from mulligan.core.errors import InvalidInput, ToolError, UnknownName
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
 from mulligan.text.known_secrets import KnownSecrets
-from mulligan.text.secrets import secrets_of
+from mulligan.text.secret_rules import secrets_of
 from mulligan.tools._mcp_connection import Connection, Tail, over_http, over_stdio
 
 if TYPE_CHECKING:

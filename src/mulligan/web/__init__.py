@@ -1,1 +1,1 @@
-"""What faces that serve HTTP share: the address, the Host check, tokens, and uvicorn's server."""
+"""Shared by everything that serves HTTP: the address, the Host check, tokens, and uvicorn's server."""

@@ -26,7 +26,7 @@ class Bound:
 
 
 def bind(host: str, port: int, *, guarded: bool) -> Bound:
-    """Opens a listening socket.
+    """Open a listening socket.
 
     Args:
         host: a name or address of this machine.
@@ -62,7 +62,7 @@ def bind(host: str, port: int, *, guarded: bool) -> Bound:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this name or address means this machine alone. `localhost` does; other names are not looked up."""
+    """Return whether this name or address means this machine only. Names other than `localhost` are not looked up."""
     try:
         return ipaddress.ip_address(host.partition("%")[0]).is_loopback
     except ValueError:
@@ -70,8 +70,9 @@ def is_loopback(host: str) -> bool:
 
 
 class HostPolicy:
-    """Which Host and Origin headers are accepted: web pages that may not call are kept out, and so are names that
-    somebody made to point here (DNS rebinding).
+    """Decides which Host and Origin headers are accepted.
+
+    It refuses web pages that may not call the server, and names that somebody made to point to it (DNS rebinding).
     """
 
     def __init__(self, bound: Bound, origins: Iterable[str], hosts: Iterable[str] = ()) -> None:
@@ -81,14 +82,14 @@ class HostPolicy:
         self._hosts = {bound.host.lower(), *hosts, *(urlsplit(one).hostname for one in self._origins)}
 
     def allows_host(self, header: str | None) -> bool:
-        """On loopback, a Host of this machine or of an allowed origin; elsewhere any."""
+        """Return whether the Host is accepted: on loopback, one of this machine or an allowed origin; elsewhere any."""
         if not self._loopback:
             return True
         name = _host_name(f"//{header}") if header else None
         return name is not None and (is_loopback(name) or name in self._hosts)
 
     def allows_origin(self, header: str | None) -> bool:
-        """No Origin (not a browser), an allowed one, and on loopback those of this machine."""
+        """Return whether the Origin is accepted: none (not a browser), an allowed one, on loopback this machine."""
         if header is None or header.lower() in self._origins:
             return True
         name = _host_name(header) if header.lower().startswith(("http://", "https://")) else None
@@ -96,7 +97,7 @@ class HostPolicy:
 
 
 def parse_origin(url: str) -> str:
-    """The origin as browsers write it. Raises `InvalidInput` for what is not one."""
+    """Return the origin as browsers write it. Raises `InvalidInput` for anything else."""
     try:
         parts = urlsplit(url)
         whole = parts.scheme in ("http", "https") and parts.hostname and not (parts.path.strip("/") or parts.query)
@@ -110,7 +111,7 @@ def parse_origin(url: str) -> str:
 
 
 def _host_name(url: str) -> str | None:
-    """The host of a URL; None if it is not a URL."""
+    """Return the host of a URL; None if it is not a URL."""
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises ValueError if it is not a number
@@ -120,7 +121,7 @@ def _host_name(url: str) -> str | None:
 
 
 def _addresses(host: str, port: int) -> Sequence[tuple[int, tuple[str, int]]]:
-    """IPv4 first."""
+    """Return the families and addresses of a host, IPv4 first."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM) if host.strip() else []
     except OSError:

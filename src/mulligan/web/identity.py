@@ -1,4 +1,4 @@
-"""An identity provider whose access tokens callers may bear: its signing keys come from a file."""
+"""An identity provider whose access tokens callers may use. Its signing keys come from a file."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ALGORITHMS: Mapping[str, tuple[str, ...]] = {
     "EC": ("ES256", "ES384", "ES512"),
     "OKP": ("EdDSA",),
 }
-"""The signatures that a type of key may make; a key that both sides share makes none."""
+"""The signature algorithms by type of key. Keys that both sides share are not accepted."""
 
 
 ACTIONS = ("read", "write", "administer")
-"""What a token may need a scope for: to read, to call tools that change something, to read the server's metrics."""
+"""The actions that may need a scope: reading, calling tools that change something, reading the server's metrics."""
 
 _SCOPE = re.compile(r"[!#-\[\]-~]+")
 """The characters of a scope (RFC 6749, section 3.3)."""
@@ -37,7 +37,7 @@ _SCOPE = re.compile(r"[!#-\[\]-~]+")
 class IdentityProvider:
     """Checks JWT access tokens (RFC 9068): signature, issuer, audience, expiry.
 
-    The file is read again when it changes, so that keys can be rotated; what cannot be read changes nothing.
+    The file is read again when it changes, so that keys can be rotated. If it cannot be read, the keys stay.
 
     Args:
         issuer: the provider's URL, as tokens name it (`iss`).
@@ -47,7 +47,7 @@ class IdentityProvider:
             only `administer` is then allowed to none.
 
     Raises:
-        InvalidInput: a URL is none, a scope is not valid, or the file holds no key that could be used.
+        InvalidInput: a URL is not valid, a scope is not valid, or the file has no usable key.
     """
 
     def __init__(self, issuer: str, jwks: str, resource: str, scopes: Sequence[str] = ()) -> None:
@@ -80,7 +80,7 @@ class IdentityProvider:
         return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in fields.items())
 
     def claims(self, token: str) -> Mapping[str, Any] | None:
-        """What a valid token says; None if it is not valid."""
+        """Return the claims of a valid token; None if it is not valid."""
         import jwt
 
         try:
@@ -115,7 +115,7 @@ class IdentityProvider:
 
 
 def scopes_in(claims: Mapping[str, Any]) -> list[str]:
-    """The scopes of a token: `scope` (RFC 9068), or `scp` as some providers name it, a text or a list."""
+    """Return the scopes of a token: `scope` (RFC 9068), or `scp` of some providers, as a text or a list."""
     scopes: list[str] = []
     for value in (claims.get("scope"), claims.get("scp")):
         if isinstance(value, str):
@@ -139,7 +139,7 @@ def _scopes(given: Sequence[str]) -> Mapping[str, str]:
 
 
 def _keys_in(file: Path) -> Mapping[str | None, Any]:
-    """The public keys that sign, by their id. Raises `InvalidInput` where there are none."""
+    """Return the public signing keys by id. Raises `InvalidInput` if there are none."""
     import jwt
 
     keys: dict[str | None, Any] = {}

@@ -1,4 +1,4 @@
-"""Reverse proxies that are believed when they say who calls, and by which name."""
+"""Trusts the headers of known reverse proxies about the caller's address and the server's name."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from mulligan.web.hosts import HostPolicy
 
 
 class BehindProxies:
-    """An ASGI layer that puts what a trusted proxy forwards (`X-Forwarded-For`, `-Proto`, `-Host`) in the place of the
-    connection's own, before anything looks at them. From anybody else, these headers mean nothing.
+    """An ASGI layer that applies the headers of trusted proxies: `X-Forwarded-For`, `-Proto` and `-Host`.
+
+    It replaces the connection's own values before anything reads them. These headers from anybody else are ignored.
 
     The connection's own Host must be allowed, too: a browser on the proxy's machine has its address, and a page there
     may send any of these headers to a name that was made to point here (DNS rebinding).
@@ -26,7 +27,7 @@ class BehindProxies:
         policy: which Host headers are accepted.
 
     Raises:
-        InvalidInput: one of them is not an address.
+        InvalidInput: A proxy is not an address or network.
     """
 
     def __init__(self, app: ASGIApp, proxies: Sequence[str], policy: HostPolicy) -> None:

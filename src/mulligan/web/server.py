@@ -1,4 +1,4 @@
-"""The uvicorn server that faces run, with its limits."""
+"""The uvicorn server of all HTTP faces, with its limits."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_CONNECTIONS = 1024
-"""Connections that may be open; a further one is closed at once."""
+"""The most open connections; a further one is closed at once."""
 
 REQUEST_SECONDS = 45.0
-"""From the first byte (or the connection) to the last byte of a request."""
+"""The time limit of a request, from the connection or its first byte to its last byte."""
 
 UNREAD_SECONDS = 30.0
-"""How long a client may leave an answer unread that is too large to send as a whole."""
+"""The time that a client may leave an answer unread that is too large to send at once."""
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which leaves signals to us and says when it answers."""
+    """uvicorn's server without its signal handlers. It calls `started` when it accepts requests."""
 
     def __init__(self, app: Any, drain: float, started: Callable[[], object]) -> None:
         self._tell = started
