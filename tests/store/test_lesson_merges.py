@@ -90,7 +90,7 @@ async def test_what_is_superseded_changes_only_by_unmerge(store: LessonStore) ->
     one, two = await store.get("a", ["1", "2"])
     with pytest.raises(StoreError, match="superseded into m: unmerge that one first"):
         await store.change("a", replace(one, state="active"), "restored")
-    with pytest.raises(StoreError, match="Only a merge supersedes"):
+    with pytest.raises(StoreError, match="Only a merge can supersede"):
         await store.change("a", replace(two, state="superseded"), "edited")
 
 
