@@ -13,7 +13,7 @@ import pytest
 from mulligan.app.config import load
 from mulligan.bench.harness.exam import run_exam
 from mulligan.bench.harness.stream import run_stream
-from mulligan.bench.report.exam import exam_page, faults, filling_worlds, read_exam
+from mulligan.bench.report.exam import exam_page, filling_worlds, find_faults, read_exam
 from mulligan.bench.report.stream import StreamReport, read_stream
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
@@ -92,25 +92,25 @@ async def test_a_sound_exam_has_figures_for_gain_and_harm_and_no_fault(store: St
 async def test_a_control_that_was_filled_from_the_same_world_is_found(store: Store, tmp_path: Path) -> None:
     (file := tmp_path / "same.py").write_text(SAME)
     leaking = await stream(store, "stream:game", "unrelated", unrelated=str(file), drift="none")
-    (fault,) = faults(leaking, await filling_worlds(store, leaking))
+    (fault,) = find_faults(leaking, await filling_worlds(store, leaking))
     assert "a leaking control: the memory of markdown-unrelated has learned from tasks of this stream" in fault
 
 
 @pytest.mark.slow
 async def test_a_world_that_does_not_change_where_it_says_so_is_found(store: Store, tmp_path: Path) -> None:
     (file := tmp_path / "game.py").write_text(STALE)
-    (fault,) = faults(await stream(store, str(file), "stale"))
+    (fault,) = find_faults(await stream(store, str(file), "stale"))
     assert "a stale world: markdown-stale scored +" in fault
 
 
 @pytest.mark.slow
 async def test_a_baseline_in_another_world_or_that_remembers_is_found(store: Store) -> None:
     changing, staying = await stream(store, "stream:game"), await stream(store, "stream:game", drift="none")
-    assert list(faults(changing)) == list(faults(staying)) == []
+    assert list(find_faults(changing)) == list(find_faults(staying)) == []
 
     def with_baseline(of: Callable[[StreamReport], Any]) -> str:
         rows = [*of(changing), *(row for row in changing.rows if row.arm != "none")]
-        return " ".join(faults(replace(changing, rows=rows)))
+        return " ".join(find_faults(replace(changing, rows=rows)))
 
     def none_of(report: StreamReport) -> list[Any]:
         return [row for row in report.rows if row.arm == "none"]
@@ -123,9 +123,9 @@ async def test_a_baseline_in_another_world_or_that_remembers_is_found(store: Sto
     assert "it remembers something" in with_baseline(lambda report: [*none_of(report), *again])
     twice = [replace(row, order=2, recalled_tokens=9) for row in changing.rows if row.arm == "markdown"]
     shared = replace(changing, rows=[*changing.rows, *twice])
-    assert "markdown begins with what it learned in another arm or order" in " ".join(faults(shared))
+    assert "markdown begins with what it learned in another arm or order" in " ".join(find_faults(shared))
     beside = [replace(row, arm="markdown-stale", recalled_tokens=9) for row in changing.rows if row.arm == "markdown"]
     shared = replace(changing, rows=[*changing.rows, *beside])
-    assert "markdown begins with what it learned in another arm or order" in " ".join(faults(shared))
+    assert "markdown begins with what it learned in another arm or order" in " ".join(find_faults(shared))
     shown = [replace(row, recalled_tokens=row.position - 1) for row in none_of(changing)]
     assert "a leaking control: the arm without memory was shown" in with_baseline(lambda _: shown)

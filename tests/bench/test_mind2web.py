@@ -332,7 +332,7 @@ def test_a_benchmark_without_metrics_of_its_own_is_refused_before_a_model_is_ask
     given = ["run", "webshop", "--case", "mug", "--model", "scripted:shop.txt", "--output-dir", "out"]
     ran = CliRunner().invoke(bench, given)
     assert ran.exit_code != 0
-    assert "webshop has no metrics of its own for --output-dir" in str(ran.exception)
+    assert "webshop does not have its own metrics for --output-dir" in str(ran.exception)
     assert not (folder / "out").exists()
 
 

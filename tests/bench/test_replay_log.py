@@ -141,7 +141,7 @@ async def test_all_of_the_time_may_go_into_one_hidden_test(tmp_path: Path, monke
     ("content", "match"),
     [
         ("[", "it is not JSON"),
-        ("{}", "list of episodes"),
+        ("{}", "at least one episode"),
         ("[]", "at least one"),
         ("[1]", "entry 1: this must be an object"),
         ([{"name": "a"}], r"entry 1 \(a\): the key 'prompt' is missing"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.bench.fanout.shared import SILENT, Slots, Weights, answer_in
+from mulligan.bench.fanout.shared import DEAD_SECONDS, Slots, Weights, answer_in
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Answer, Message, Question, Sampling
 from mulligan.models.failures import Unreadable
@@ -83,11 +83,11 @@ async def test_the_slots_of_a_silent_worker_are_free(door: Door) -> None:
     door.ask("b", worker="lives")
     door.ask("c", worker="lives")
     assert await door.held() == {"a", "b"}
-    door.clock.now = SILENT - 1
+    door.clock.now = DEAD_SECONDS - 1
     await door.slots.hear("lives")
     assert door.slots.look()
     assert await door.held() == {"a", "b"}
-    door.clock.now = SILENT + 1
+    door.clock.now = DEAD_SECONDS + 1
     assert door.slots.look()
     assert await door.held() == {"a", "b", "c"}
     await door.slots.give("a")  # it was not dead, only slow: nothing is free twice

@@ -289,4 +289,4 @@ def test_at_a_terminal_it_says_what_it_waits_for(tmp_path: Path) -> None:
         finally:
             server.kill()
     assert (server.returncode, out) == (0, b"")
-    assert said.startswith(b"Serving MCP over this terminal; Ctrl-C ends it.")
+    assert said.startswith(b"Serving MCP over this terminal; press Ctrl-C to stop.")

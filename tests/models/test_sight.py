@@ -105,7 +105,7 @@ def test_a_task_whose_image_cannot_be_conveyed_is_refused_before_any_call() -> N
     assert blind.questions == []
     with pytest.raises(InvalidInput, match="The vision model scripted cannot read images"):
         asyncio.run(mulligan.solve(task, model=vision, vision_model=blind, **options))  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidInput, match="none of the formats PNG, JPEG, WebP, GIF"):
+    with pytest.raises(InvalidInput, match="not in any of the formats PNG, JPEG, WebP, GIF"):
         asyncio.run(mulligan.solve(replace(task, images=(ONE,)), model=vision, **options))  # pyright: ignore[reportArgumentType]
 
 

@@ -100,7 +100,7 @@ async def test_a_holder_elsewhere_that_lives_is_left_alone_as_soon_as_it_is_seen
     with pytest.raises(LeaseLost):
         await asyncio.wait_for(trying, 30)
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert "Waiting to see whether it still lives (30 s at most)." in caplog.records[0].message
+    assert "Waiting up to 30 s to see whether it is still alive." in caplog.records[0].message
 
 
 async def test_a_holder_elsewhere_that_died_is_waited_out(store: SqliteStore, clock: Clock) -> None:

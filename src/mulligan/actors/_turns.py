@@ -1,4 +1,4 @@
-"""A thought and an action at a time: how the actors `react` and `cot` ask for them and put them before a model."""
+"""Shared by the actors `react` and `cot`: asks a model for one thought and one action at a time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from mulligan.text.formatting import past_text, task_text, trajectory_text
 
 SLOTS = ("task", "recall", "past", "trajectory")
 OBSERVATION = "\nObservation"
-"""Where a completion is cut: what was observed is not for the model to say."""
+"""A completion is cut here, because the model must not write the observation itself."""
 
 
 def checked_temperatures(temperatures: Sequence[float]) -> tuple[float, ...]:
-    """The temperatures as a tuple: one for each trial, the last for all later ones. Raises `InvalidInput` for none, or
-    for one outside 0 to 2."""
+    """The temperatures as a tuple: one for each trial, the last for all later ones.
+
+    Raises `InvalidInput` if there is none, or one is not from 0 to 2.
+    """
     if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
         raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
     return tuple(temperatures)
@@ -65,7 +67,7 @@ class Turns:
         self._sampling = Sampling(max_tokens=max_tokens)
 
     def shown(self, episode: Episode, past: Past, beginning: str, done: Sequence[Step]) -> Callable[[str], Question]:
-        """The question as it stands after these steps, with the label that the model goes on from."""
+        """Returns a function that makes the question after these steps, given the label that the model continues."""
         lines = [part for part in (beginning.strip(), trajectory_text(done)) if part]
 
         def question(label: str) -> Question:
@@ -80,17 +82,17 @@ class Turns:
         return question
 
     async def ask(self, question: Callable[[str], Question], episode: Episode, past: Past, number: int) -> Turn:
-        """Thought and action of this step (from 1), in one completion; an action that is missing is asked for alone."""
+        """The thought and the action of a step, counted from 1. If the first completion has no action, asks for it."""
         trial = len(episode.trials) + 1
         temperature = temperature_of(self._temperatures, past, trial)
         sampling = replace(self._sampling, temperature=temperature, seed=episode.head.seed + trial)
         stops = (OBSERVATION, f"\nThought {number + 1}")
-        said = parse_turn(await self._text(question(f"Thought {number}:"), replace(sampling, stop=stops)))
-        if said.action:
-            return said
-        label = f"Thought {number}: {said.thought}\nAction {number}:"
+        turn = parse_turn(await self._text(question(f"Thought {number}:"), replace(sampling, stop=stops)))
+        if turn.action:
+            return turn
+        label = f"Thought {number}: {turn.thought}\nAction {number}:"
         stops = (OBSERVATION, "\nThought")
-        return Turn(said.thought, first_line(await self._text(question(label), replace(sampling, stop=stops))))
+        return Turn(turn.thought, first_line(await self._text(question(label), replace(sampling, stop=stops))))
 
     async def _text(self, question: Question, sampling: Sampling) -> str:
         return str((await self._model.ask(question, sampling)).content)

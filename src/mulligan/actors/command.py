@@ -35,7 +35,7 @@ HOMES = (
     "~/.local/state",
     *("~/.npm", "~/.yarn", "~/.bun", "~/.cargo", "~/go", "~/.gradle", "~/.m2", "~/.nuget"),
 )
-"""Where the usual agents keep their sessions and settings, and the tools that they run their caches."""
+"""Where common agents store their sessions and settings, and where the tools that they run have their caches."""
 
 _SLOT = re.compile(r"\{prompt_file\}|\{prompt\}")
 _STATES = {
@@ -108,7 +108,7 @@ class Command:
         async def run() -> Json:
             return await self._run(place, number, base, prompt)
 
-        # Repeatable: every run begins with a reset to `base`, so half a run that was cut off leaves nothing behind.
+        # Repeatable: every run begins with a reset to `base`, so an interrupted run leaves nothing behind.
         request = {"command": self._command, "prompt": prompt, "state": base, "fresh": self._fresh}
         did = await self._journal.step("command", request, run, repeatable=True)
         await place.reset(did["state"])  # a recorded step was not run: the folder may be as the trial before left it
@@ -133,7 +133,7 @@ class Command:
         }
 
     async def ask(self, episode: Episode, prompt: str) -> Reply:
-        """What the agent prints when it gets this prompt in a throw-away copy of its newest trial's folder.
+        """What the agent prints for this prompt, in a temporary copy of the folder of its newest trial.
 
         It runs as in a trial: the same command line, confinement and wall time. Raises as `act` does.
         """
@@ -153,7 +153,7 @@ class Command:
                     "discarded": list(await place.changed()),
                 }
 
-        # Repeatable: every run begins with a copy of its own, so half a run that was cut off leaves nothing behind.
+        # Repeatable: every run begins with a new copy, so an interrupted run leaves nothing behind.
         request = {"command": self._command, "prompt": prompt, "state": state}
         did = await self._journal.step("command", request, run, repeatable=True)
         if did["halted"]:
@@ -238,7 +238,7 @@ def _said(ran: Ran, tokens: int) -> str:
 
 
 def halted(ran: Ran, seconds: float) -> str | None:
-    """Why an agent did not end well."""
+    """Why the agent did not end normally; None if it did."""
     if ran.timed_out:
         return f"the agent was stopped after {seconds:g} seconds"
     if ran.exit_code is None:

@@ -17,11 +17,11 @@ from mulligan.text.python_tests import reference_code
 
 SLOTS = ("task", "recall", "past")
 WARMER = (0.2, 0.4)
-"""By how much warmer code is drawn anew that has failed before in this episode."""
+"""How much the temperature is raised for each new draw of code that has failed before in this episode."""
 RECENT = 20
-"""The newest attempts that code is compared with: an episode of a thousand tries costs no more for each."""
-SEEDS = 1000
-"""Between the seeds of two draws of one attempt, so that none is that of another trial."""
+"""How many attempts, the newest, code is compared with, so that the cost does not grow with their number."""
+SEED_STEP = 1000
+"""The difference between the seeds of two draws for one attempt, so that no seed is that of another trial."""
 
 
 class Complete:
@@ -80,20 +80,20 @@ class Complete:
         for more in WARMER if self._redraw else ():
             if not _failed_before(output, episode):
                 break
-            seed += SEEDS
+            seed += SEED_STEP
             sampling = replace(sampling, temperature=min(temperature + more, 2.0), seed=seed)
             output = await self._output(question, sampling, episode)
         return Attempt(output)
 
     async def _output(self, question: Question, sampling: Sampling, episode: Episode) -> str:
-        said = str((await self._model.ask(question, sampling)).content)
+        text = str((await self._model.ask(question, sampling)).content)
         if self._code and self._verbatim:
-            return reference_code(said)
-        return program(said, episode.task.prompt, self._language) if self._code else said.strip()
+            return reference_code(text)
+        return program(text, episode.task.prompt, self._language) if self._code else text.strip()
 
     def _messages(self, episode: Episode, past: Past) -> tuple[Message, ...]:
         shown = past_text(past, tokens=self._tokens, language=NAMES[self._language] if self._code else "")
-        # Evidence stands without a worked example, whose values a weak model takes for the task's.
+        # Next to evidence no worked example is shown: a weak model takes its values for those of the task.
         messages = (self._again if shown and not past.evidence else self._first).render(
             task=task_text(episode.task),
             recall=past.recall.formatted_prompt if past.recall else "",

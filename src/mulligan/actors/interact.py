@@ -136,7 +136,7 @@ class Interact:
         )
 
     def _newest(self, steps: list[str]) -> list[str]:
-        """As many as there is room for, the newest first of all; it always stands."""
+        """As many of the newest steps as there is room for, and at least one."""
         room = self._characters
         if room is None or sum(map(len, steps)) <= room:
             return steps
@@ -150,15 +150,17 @@ class Interact:
 
 
 def _said(answer: Answer) -> str:
-    """The calls in one line, or the text."""
+    """The calls in an answer in one line; if there are none, its text."""
     if answer.calls:
         return ", ".join(map(shown, answer.calls))
     return str(answer.content or "").strip().removeprefix(">").strip()
 
 
 def plans_text(past: Past) -> str:
-    """The previous trial, where the strategy shows it, and the plans of earlier trials, oldest first, numbered from 1
-    whatever their trials were (as Reflexion's code does, from 0)."""
+    """The previous trial, if the strategy shows it, and the plans of earlier trials, oldest first.
+
+    The plans are numbered from 1, whatever their trials were. Reflexion's code does the same, from 0.
+    """
     texts = [layers_text(each.layers) or each.text for each in past.reflections]
     plans = [f"Trial {number}: {' '.join(text.split())}" for number, text in enumerate(texts, 1)]
     header = "Your plans from earlier trials at this task, oldest first:"
@@ -167,7 +169,7 @@ def plans_text(past: Past) -> str:
 
 
 def part_of(text: str, kind: str) -> str:
-    """The part of this kind. Raises `UnknownName`."""
+    """The part of a file of worked examples for this kind; "" takes the whole file. Raises `UnknownName`."""
     pieces = _KIND.split(text)
     parts = dict(zip(pieces[1::2], (piece.strip() for piece in pieces[2::2]), strict=True))
     if kind and kind not in parts:

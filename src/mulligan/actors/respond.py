@@ -1,6 +1,6 @@
-"""Answers each observation of an environment afresh: a question at a time, without what was asked and said before.
+"""Answers each observation of an environment with a new question that does not contain the earlier ones.
 
-For environments whose observations say all that an answer needs, such as Mind2Web's.
+For environments whose observations hold everything that an answer needs, such as Mind2Web's.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Respond:
 
 
 def _from_messages(name: str, text: str) -> Prompt:
-    """The prompt that a JSON list of messages stands for: what the past gives stands before the observation.
+    """The prompt in a JSON list of messages, with the recall and the past before the observation.
 
     Raises `InvalidInput`.
     """

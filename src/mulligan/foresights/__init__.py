@@ -1,1 +1,1 @@
-"""Foresights: what is asked before a critical action is performed."""
+"""Foresights check a critical action before it is performed."""

@@ -1,10 +1,10 @@
-"""Asks a model, before a critical action, to imagine that it went wrong: go on, change the action, or ask a person."""
+"""Before a critical action, asks a model to imagine that it went wrong: go on, change the action, or ask a person."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal, cast
 
@@ -29,26 +29,26 @@ SCHEMA: Json = object_schema(
     action={"type": "string"},
     question={"type": "string"},
 )
-"""Risk and reason come before the decision, so that it follows from them."""
+"""Risk and reason come first, so that the model decides after it has written them."""
 
 
 class Premortem:
-    """Checks what is declared critical, what fits a pattern, or what the model finds critical.
+    """Checks actions that are declared critical, match a pattern, or are critical in the eyes of the model.
 
-    The question shows the task, the trajectory, and lessons: those that the bank has on the action, those that it gave
-    for the task, and those of earlier trials. An answer that does not fit is asked for once more.
+    The question shows the task, the trajectory, and lessons: the bank's, about the action and the task, and
+    those of earlier trials. If an answer cannot be used, the model is asked once more.
 
     Args:
-        before: what is checked besides what the environment or a tool declares critical: regular expressions that are
-            found in the action, in any case. "model" checks every action, and the model says whether it is critical;
-            "declared" adds nothing.
-        checks: the most checks of an episode. Later actions are performed unchecked.
+        before: what is checked besides actions that the environment or a tool declares critical: regular expressions
+            that match anywhere in the action, ignoring case. "model" checks every action, and the model says whether it
+            is critical. "declared" adds nothing.
+        checks: the maximum number of checks in an episode. Later actions are not checked.
         unclear: what happens to an action if two answers cannot be used.
-        attended: False never asks a person. An action that a person would have to allow is then not performed.
-        lessons: how many of the bank's lessons are shown.
-        temperature: of the sampling.
-        max_tokens: of an answer.
-        tokens: what the trajectory may take of the prompt.
+        attended: if false, no person is asked, and an action that a person would have to allow is not performed.
+        lessons: the maximum number of the bank's lessons that are shown.
+        temperature: the sampling temperature.
+        max_tokens: the maximum number of tokens of an answer.
+        tokens: the maximum number of tokens of the trajectory in the prompt.
     """
 
     def __init__(
@@ -74,25 +74,27 @@ class Premortem:
     ) -> None:
         if checks < 1 or lessons < 0:
             raise InvalidInput(f"premortem: checks must be at least 1 and lessons 0, not {checks} and {lessons}.")
-        wanted = [before] if isinstance(before, str) else list(before)
-        self._by_model = BY_MODEL in wanted
-        self._patterns = [_compiled(text) for text in wanted if text not in (DECLARED, BY_MODEL)]
+        patterns = [before] if isinstance(before, str) else list(before)
+        self._by_model = BY_MODEL in patterns
+        self._patterns = [_compiled(text) for text in patterns if text not in (DECLARED, BY_MODEL)]
         self.checks, self.attended = checks, attended
-        self._unclear, self._most = unclear, lessons
+        self._unclear, self._max_lessons = unclear, lessons
         self._model, self._bank, self._tokens = model, bank, tokens
         self._prompt = prompts.get("premortem.check").check(*SLOTS)
         self._sampling = Sampling(temperature, max_tokens)
 
     def critical(self, ahead: Ahead) -> str:
+        """Why the action is checked; "" if it is not checked."""
         if ahead.declared:
             return DECLARED
-        fitting = (pattern.pattern for pattern in self._patterns if pattern.search(ahead.action))
-        if (pattern := next(fitting, None)) is not None:
-            return f"pattern {pattern}"
+        for pattern in self._patterns:
+            if pattern.search(ahead.action):
+                return f"pattern {pattern.pattern}"
         harmless = any(step.check and not step.check.critical for step in ahead.steps if step.action == ahead.action)
         return BY_MODEL if self._by_model and not harmless else ""
 
     async def check(self, ahead: Ahead, because: str) -> Check:
+        """Asks the model about the action. because: what `critical` returned."""
         lessons = await self._lessons(ahead)
         question = self.ask(ahead, lessons)
         sampling = replace(self._sampling, seed=ahead.episode.head.seed + len(ahead.episode.trials))
@@ -100,30 +102,31 @@ class Premortem:
         try:
             answer = (await self._model.ask(question, sampling)).content
             try:
-                found = self.take(ahead, answer)
+                check = self.take(ahead, answer)
             except BadAnswer as error:
                 notes = ("The first answer could not be used.",)
                 question = asked_again(question, answer, str(error))
-                found = self.take(ahead, (await self._model.ask(question, sampling)).content)
+                check = self.take(ahead, (await self._model.ask(question, sampling)).content)
         except BadAnswer as error:
-            found = Check(
+            check = Check(
                 ahead.action, reason="no answer of the model could be used", performed=self._unclear == "go_on"
             )
             notes = (f"No answer could be used: {error}",)
-        critical = found.critical if because == BY_MODEL else True
+        critical = check.critical if because == BY_MODEL else True
         if not critical:
-            found = replace(found, decision="go_on", change="", question="")
-        return replace(found, critical=critical, lessons=tuple(one.id for one in lessons), notes=(*found.notes, *notes))
+            check = replace(check, decision="go_on", change="", question="")
+        ids = tuple(lesson.id for lesson in lessons)
+        return replace(check, critical=critical, lessons=ids, notes=(*check.notes, *notes))
 
     def ask(self, ahead: Ahead, lessons: Sequence[Lesson]) -> Question:
         """The question about this action."""
-        told = [f"{lesson.title}: {lesson.content}" for lesson in lessons]
-        told += [reflection.text for reflection in ahead.past.reflections]
+        texts = [f"{lesson.title}: {lesson.content}" for lesson in lessons]
+        texts += [reflection.text for reflection in ahead.past.reflections]
         steps = trajectory_text(truncate(ahead.steps, self._tokens))
         return Question(
             self._prompt.render(
                 task=task_text(ahead.episode.task),
-                lessons=fenced(truncate_text(reflections_text(told), self._tokens)) if told else "",
+                lessons=fenced(truncate_text(reflections_text(texts), self._tokens)) if texts else "",
                 trajectory=fenced(steps) if steps else "",
                 tools=fenced("\n".join(map(_tool_text, ahead.tools))) if ahead.tools else "",
                 action=fenced(ahead.action),
@@ -132,32 +135,35 @@ class Premortem:
         )
 
     def take(self, ahead: Ahead, answer: Json) -> Check:
-        """The check that this answer comes to. Raises `BadAnswer`."""
-        given = cast(dict[str, Json], answer) if isinstance(answer, dict) else {}
+        """The check that an answer results in. Raises `BadAnswer` if the answer cannot be used."""
+        fields = cast(dict[str, Json], answer) if isinstance(answer, dict) else {}
         risk, reason, change, question = (
-            text.strip() if isinstance(text := given.get(key, ""), str) else ""
+            text.strip() if isinstance(text := fields.get(key, ""), str) else ""
             for key in ("risk", "reason", "action", "question")
         )
-        decision = str(given.get("decision")).strip().lower().replace(" ", "_")
+        decision = str(fields.get("decision")).strip().lower().replace(" ", "_")
         if decision not in DECISIONS:
-            raise BadAnswer(f'"decision" must be one of {", ".join(DECISIONS)}, not {given.get("decision")!r}.')
-        found = Check(ahead.action, critical=given.get("critical") is not False, risk=risk, reason=reason)
+            raise BadAnswer(f'"decision" must be one of {", ".join(DECISIONS)}, not {fields.get("decision")!r}.')
+        check = Check(ahead.action, critical=fields.get("critical") is not False, risk=risk, reason=reason)
         if decision == "ask":
-            return replace(found, decision="ask", question=question or "Should it do this?")
+            return replace(check, decision="ask", question=question or "Should it do this?")
         if decision == "go_on":
-            return found
+            return check
         change = _action(change, ahead.tools)
         if change == ahead.action:
-            return replace(found, notes=("It named the same action as the change, so nothing was changed.",))
-        return replace(found, decision="change", change=change)
+            return replace(check, notes=("It named the same action as the change, so nothing was changed.",))
+        return replace(check, decision="change", change=change)
 
     async def _lessons(self, ahead: Ahead) -> Sequence[Lesson]:
-        """Those of the bank that are about the action, then those that it gave for the task; each once."""
-        found = dict[str, Lesson]()
-        if self._bank is not None and self._most:
-            found = _by_id((await self._bank.recall(Task(ahead.action), top_k=self._most)).lessons)
-        given = ahead.past.recall.lessons if ahead.past.recall else ()
-        return list({**found, **_by_id(one for one in given if one.id not in found)}.values())[: self._most]
+        """The bank's lessons about the action, then those recalled for the task, each once."""
+        lessons = list[Lesson]()
+        if self._bank is not None and self._max_lessons:
+            lessons += (await self._bank.recall(Task(ahead.action), top_k=self._max_lessons)).lessons
+        lessons += ahead.past.recall.lessons if ahead.past.recall else ()
+        by_id = dict[str, Lesson]()
+        for lesson in lessons:
+            by_id.setdefault(lesson.id, lesson)
+        return list(by_id.values())[: self._max_lessons]
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -170,7 +176,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _action(text: str, tools: Sequence[Tool]) -> str:
-    """The action in the form of the agent's own. Raises `BadAnswer` if it cannot be performed here."""
+    """The changed action, in the form of the agent's actions. Raises `BadAnswer` if it cannot be performed."""
     if not text:
         raise BadAnswer('To change the action, write the new one in "action".')
     if not tools:
@@ -186,7 +192,3 @@ def _action(text: str, tools: Sequence[Tool]) -> str:
 def _tool_text(tool: Tool) -> str:
     schema = cast(Mapping[str, Json], tool.parameters)
     return f"- {tool.name}: {' '.join(tool.description.split())} Arguments: {json.dumps(schema.get('properties', {}))}"
-
-
-def _by_id(lessons: Iterable[Lesson]) -> dict[str, Lesson]:
-    return {lesson.id: lesson for lesson in lessons}

@@ -1,4 +1,4 @@
-"""Makes the model of an Inspect evaluation a Mulligan model. Provider, retries, cache and limits are Inspect's."""
+"""Makes the model of an Inspect evaluation a Mulligan model. Inspect handles provider, retries, cache and limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mulligan.running import answer_in, in_json
 
 
 def part(name: str = "") -> Any:
-    """The module `inspect_ai` or one of its submodules. Raises `InvalidInput` that says what to install."""
+    """The module `inspect_ai`, or a submodule. Raises `InvalidInput` if it is not installed."""
     try:
         return import_module(f"inspect_ai.{name}" if name else "inspect_ai")
     except ModuleNotFoundError as error:
@@ -23,21 +23,21 @@ def part(name: str = "") -> Any:
         ) from error
 
 
-_SCHEMA = "\n\nAnswer with JSON that fits this schema, and nothing else:\n"
+_SCHEMA_REQUEST = "\n\nAnswer with JSON that fits this schema, and nothing else:\n"
 
 
 class InspectModel:
     """A model of Inspect.
 
     Tools are described in the prompt and called in JSON, as for any model without tool calls. Usage is what Inspect
-    counts; the cost is None where Inspect gives none.
+    counts. The cost is None if Inspect does not report it.
 
     Args:
-        role: one of Inspect's model roles; None: the evaluation's own model.
+        role: one of Inspect's model roles. None: the evaluation's own model.
 
     Attributes:
         name: the model's name in a recipe.
-        id: Inspect's name for it, which is recorded.
+        id: Inspect's name of the model, which is recorded.
     """
 
     def __init__(self, role: str | None = None) -> None:
@@ -47,7 +47,7 @@ class InspectModel:
         self.id = f"inspect:{self._model}"
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        worded = in_json(question)
+        json_question = in_json(question)
         api = part("model")
         options = {
             "temperature": sampling.temperature,
@@ -55,27 +55,28 @@ class InspectModel:
             "seed": sampling.seed,
             "stop_seqs": [stop for stop in sampling.stop if stop.strip()] or None,  # Anthropic refuses a bare line end
         }
-        messages = _with_schema(worded)
+        messages = _with_schema(json_question)
         try:
             config = api.GenerateConfig(**{name: value for name, value in options.items() if value is not None})
             output: Any = await self._model.generate([_message(message) for message in messages], config=config)
         except Exception as error:
-            if type(error).__name__ == "LimitExceededError":  # Inspect's own, which ends the sample there
+            if type(error).__name__ == "LimitExceededError":  # Inspect ends the sample with it
                 raise
             raise ModelError(f"{self.id} failed: {type(error).__name__}: {error}") from error
         if output.error:
             raise ModelError(f"{self.id} failed: {output.error}")
         text, usage = str(output.completion), _usage(output.usage)
         cut = "the answer was cut off: raise max_tokens" if output.stop_reason in ("max_tokens", "model_length") else ""
-        asked = replace(worded, tools=question.tools)
-        return answer_in(text, asked, model=self.id, usage=usage, cut=cut, stop=sampling.stop)
+        original = replace(json_question, tools=question.tools)
+        return answer_in(text, original, model=self.id, usage=usage, cut=cut, stop=sampling.stop)
 
 
 def _with_schema(question: Question) -> tuple[Message, ...]:
+    """The messages, with the schema in the last one if there is a schema."""
     if question.schema is None:
         return question.messages
     *before, last = question.messages
-    text = last.text + _SCHEMA + json.dumps(question.schema, ensure_ascii=False)
+    text = last.text + _SCHEMA_REQUEST + json.dumps(question.schema, ensure_ascii=False)
     return (*before, Message(last.role, text, last.images))
 
 
@@ -89,8 +90,9 @@ def _message(message: Message) -> Any:
     return kinds.get(message.role, api.ChatMessageUser)(content=content)
 
 
-def _usage(given: Any) -> Usage:
-    if given is None:
+def _usage(usage: Any) -> Usage:
+    """Inspect's usage of one call, in which cached tokens are counted separately."""
+    if usage is None:
         return Usage(calls=1, cost=None)
-    read = (given.input_tokens_cache_read or 0) + (given.input_tokens_cache_write or 0)
-    return Usage(given.input_tokens + read, given.output_tokens, 1, getattr(given, "total_cost", None))
+    cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+    return Usage(usage.input_tokens + cached, usage.output_tokens, 1, getattr(usage, "total_cost", None))

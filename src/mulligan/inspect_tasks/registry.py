@@ -1,4 +1,4 @@
-"""The tasks that `inspect eval mulligan/NAME` finds through the package's entry point: one for each benchmark."""
+"""The tasks of `inspect eval mulligan/NAME`, one for each benchmark. Inspect finds them by the entry point."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["hidden", "reflexion", "tasks"]
 
 
 def _task(name: str) -> Callable[..., Any]:
-    def made(argument: str = "", **options: Any) -> Any:
+    def task(argument: str = "", **options: Any) -> Any:
         return benchmark(f"{name}:{argument}" if argument else name, **options)
 
-    made.__name__ = made.__qualname__ = name
-    return inspect_ai.task(made, name=name)
+    task.__name__ = task.__qualname__ = name
+    return inspect_ai.task(task, name=name)
 
 
 globals().update({name: _task(name) for name in names("benchmarks") if name not in ("tasks", "programs")})

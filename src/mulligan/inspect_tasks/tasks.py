@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from mulligan.inspect_tasks.model import InspectModel, part
-from mulligan.plugins import Episode, InvalidInput, Json, ModelError, Score
+from mulligan.plugins import Episode, InvalidInput, Json, ModelError
 from mulligan.running import Acted, Bench, Evaluated, Event, Recalled, Reflected, Stopped, open_bench, options_of
 
 KEY = "mulligan"
-"""The key in a sample's metadata of the benchmark's options and the case's id. The target is never there."""
-inspect_ai, _solving, _scoring = part(), part("solver"), part("scorer")
+"""The key in a sample's metadata for the benchmark's options and the case's id. The target is never in it."""
+inspect_ai, _solver, _scorer = part(), part("solver"), part("scorer")
 
 
 def benchmark(name: str, *, solver: Any = None, **options: Any) -> Any:
@@ -25,17 +25,17 @@ def benchmark(name: str, *, solver: Any = None, **options: Any) -> Any:
     Raises:
         InvalidInput: an option cannot be used; no model was called yet.
     """
-    given = options_of(name, options)
-    bench = open_bench(given)
+    choice, inspect_dataset = options_of(name, options), part("dataset")
+    bench = open_bench(choice)
     samples = [
-        part("dataset").Sample(input=case.task.prompt, id=case.id, metadata={KEY: {"case": case.id, "bench": given}})
+        inspect_dataset.Sample(input=case.task.prompt, id=case.id, metadata={KEY: {"case": case.id, "bench": choice}})
         for case in bench.plan.cases
     ]
-    dataset = part("dataset").MemoryDataset(samples, name=bench.plan.name)
+    dataset = inspect_dataset.MemoryDataset(samples, name=bench.plan.name)
     return inspect_ai.Task(dataset=dataset, solver=solver or reflexion(), scorer=hidden(), name=bench.plan.name)
 
 
-@_solving.solver
+@_solver.solver
 def reflexion(
     strategy: str | None = None,
     trials: int | None = None,
@@ -47,14 +47,14 @@ def reflexion(
     Mulligan's store records the episodes, and Inspect's transcript has each event.
 
     Args:
-        method, strategy, trials: used instead of the task's.
-        reflect_role: the model role that reflects; None: the evaluation's own model.
+        method, strategy, trials: used instead of those of the task.
+        reflect_role: the model role that reflects. None: the evaluation's own model.
     """
 
     async def solve(state: Any, generate: Any) -> Any:
         bench, case = _bench_of(state)
-        given = {"method": method, "strategy": strategy, "tries": trials}
-        changes = {name: value for name, value in given.items() if value is not None}
+        options = {"method": method, "strategy": strategy, "tries": trials}
+        changes = {name: value for name, value in options.items() if value is not None}
         transcript = part("log").transcript()
 
         def observe(episode: Episode, event: Event) -> None:
@@ -62,7 +62,7 @@ def reflexion(
 
         model, reflects = InspectModel(), InspectModel(reflect_role) if reflect_role else None
         episode = await bench.play(case, changes, model, reflects, observe, getattr(state, "epoch", 1))
-        if episode.stop and episode.stop.reason == "error":  # Inspect should count an error, not a failed sample
+        if episode.stop and episode.stop.reason == "error":  # so that Inspect counts an error, not a failed sample
             raise ModelError(f"Episode {episode.id} ended with an error: {episode.stop.detail}")
         best = bench.handed_in(episode)
         output = best.attempt.output if best else ""
@@ -74,25 +74,23 @@ def reflexion(
     return solve
 
 
-@_scoring.scorer(metrics=[_scoring.accuracy(), _scoring.stderr()])
+@_scorer.scorer(metrics=[_scorer.accuracy(), _scorer.stderr()])
 def hidden() -> Any:
     """A scorer by the benchmark's hidden target. A sample that cannot be judged has no score (NaN)."""
 
     async def score(state: Any, target: Any) -> Any:
         bench, case = _bench_of(state)
-        found = await bench.score(case, state.metadata[KEY].get("episode"), state.output.completion)
-        return _score(found, state.output.completion)
+        output = state.output.completion
+        judged = await bench.score(case, state.metadata[KEY].get("episode"), output)
+        if judged.value is None:
+            return _scorer.Score(value=float("nan"), answer=output, explanation=judged.text or "could not be judged")
+        return _scorer.Score(value=float(judged.value), answer=output, explanation=judged.text)
 
     return score
 
 
-def _score(found: Score, output: str) -> Any:
-    if found.value is None:
-        return _scoring.Score(value=float("nan"), answer=output, explanation=found.text or "could not be judged")
-    return _scoring.Score(value=float(found.value), answer=output, explanation=found.text)
-
-
 def _bench_of(state: Any) -> tuple[Bench, str]:
+    """The benchmark of a sample, and the id of its case. Raises `InvalidInput` for samples of other tasks."""
     metadata: dict[str, Any] = state.metadata or {}
     about: dict[str, Any] | None = metadata.get(KEY)
     if not about:

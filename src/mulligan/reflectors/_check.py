@@ -1,9 +1,7 @@
-"""For reflectors that ask a model: checks what it wrote, and asks once more for a reflection that is faulty or low.
+"""Shared by reflectors that ask a model: check a reflection, and ask once more if it is faulty or of low quality.
 
-    answer → `checked(…)` → withheld, with a fault; or with its quality
-    `better_of_two(…)` asks, reads, and asks once more where there is something to say against the first one
-
-The rules are those of `text.reflections`. Recording rates a reflection that comes without a score: `recording.ledger`.
+`checked` withholds a reflection with a fault, and rates it. `better_of_two` asks for a reflection, and once more if
+there is something to object to the first one. The rules are in `text.reflections`; `recording.ledger` rates all others.
 """
 
 from __future__ import annotations
@@ -20,13 +18,13 @@ from mulligan.text.plain import one_line
 from mulligan.text.reflections import MAX_EARLIER, fault, quality_of, scored, trial_texts
 
 LEAST = 0.25
-"""The score below which a reflection is asked for once more: design/074."""
+"""The default score below which a second reflection is asked for: design/074."""
 
 OPINION: Json = object_schema(score={"type": "integer", "minimum": 0, "maximum": 10}, missing={"type": "string"})
 
 
 def least_quality(given: float) -> float:
-    """The threshold as it was given. Raises `InvalidInput` for one that no score can be compared with."""
+    """Returns the threshold. Raises `InvalidInput` unless it is from 0 to 1."""
     if not 0 <= given <= 1:
         raise InvalidInput(f"The minimum quality of a reflection must be from 0 (none required) to 1, not {given!r}.")
     return given
@@ -38,15 +36,14 @@ def checked(
     """The reflection on the newest trial with its quality, and withheld if it has a fault.
 
     Args:
-        examples: worked examples that the model was shown.
-        earlier: reflections from before this episode.
+        reflection: What the model wrote.
+        episode: The episode with the trial.
+        examples: Worked examples that the model was shown.
+        earlier: Reflections from before this episode.
     """
-    texts, before = (
-        trial_texts(episode),
-        (*earlier, *(each.text for each in episode.newest_reflections(MAX_EARLIER))),
-    )
-    said = {"trial": texts, "earlier": [text for text in before if text], "examples": examples}
-    return replace(reflection, withheld=fault(reflection.text, **said), quality=quality_of(reflection.text, **said))
+    before = (*earlier, *(each.text for each in episode.newest_reflections(MAX_EARLIER)))
+    texts = {"trial": trial_texts(episode), "earlier": list(filter(None, before)), "examples": examples}
+    return replace(reflection, withheld=fault(reflection.text, **texts), quality=quality_of(reflection.text, **texts))
 
 
 async def better_of_two(
@@ -57,33 +54,37 @@ async def better_of_two(
     least: float = LEAST,
     judge: Callable[[Reflection], Awaitable[Reflection]] | None = None,
 ) -> Reflection:
-    """Asks for a reflection, and once more if it is withheld or of low quality. One that stays low is marked.
+    """Asks for a reflection, and once more if it is withheld or of low quality. Returns the better one.
+
+    If that is still of low quality, a note says so.
 
     Args:
-        read: makes the checked reflection of an answer; its second argument is why it was asked for once more, which is
-            no lesson ("" the first time).
-        least: the quality below which it is asked for once more.
-        judge: adds the opinion of a model to the quality of a reflection that is not withheld: see `judged`.
+        model: The model to ask.
+        question: The question.
+        sampling: How to sample the answers.
+        read: Returns the checked reflection in an answer. Its second argument is the objection to the first reflection,
+            which the second one may not repeat; "" the first time.
+        least: The quality below which a second reflection is asked for.
+        judge: Adds the opinion of a model to the quality of a reflection that is not withheld: see `judged`.
     """
 
-    async def drawn(question: Question, why: str) -> tuple[Json, Reflection]:
+    async def ask(question: Question, objection: str) -> tuple[Json, Reflection]:
         answer = (await model.ask(question, sampling)).content
-        reflection = read(answer, why)
+        reflection = read(answer, objection)
         return answer, reflection if judge is None or reflection.withheld else await judge(reflection)
 
-    answer, first = await drawn(question, "")
-    why = _against(first, least)
-    if not why:
+    answer, first = await ask(question, "")
+    objection = _objection(first, least)
+    if not objection:
         return first
-    _, second = await drawn(asked_again(question, answer, why), why)
-    return _marked(max(second, first, key=_worth), least)
+    _, second = await ask(asked_again(question, answer, objection), objection)
+    return _with_low_quality_note(max(second, first, key=_rank), least)
 
 
 async def judged(reflection: Reflection, model: Model, question: Question, seed: int) -> Reflection:
-    """The reflection with a model's opinion as a part of its quality; unchanged, with a note, if there is none.
+    """The reflection with a model's score as a part of its quality. Without a score, a note says so.
 
-    Args:
-        question: what `verbal.judge.md` asks.
+    question: The prompt `verbal.judge.md`.
     """
     answer: Any = (await model.ask(replace(question, schema=OPINION), Sampling(0.0, 150, seed))).content
     score: Any = cast(dict[str, Any], answer).get("score") if isinstance(answer, dict) else None
@@ -95,20 +96,20 @@ async def judged(reflection: Reflection, model: Model, question: Question, seed:
     return replace(reflection, quality=replace(quality, missing=(*quality.missing, *([lacks] if lacks else []))))
 
 
-def _against(reflection: Reflection, least: float) -> str:
-    """What speaks against the reflection, in sentences."""
+def _objection(reflection: Reflection, least: float) -> str:
+    """Why the reflection is withheld, or what it lacks; "" if it is good enough."""
     quality = reflection.quality
     if reflection.withheld or quality is None or quality.score >= least:
         return reflection.withheld
     return " ".join(quality.missing)
 
 
-def _worth(reflection: Reflection) -> tuple[bool, bool, float]:
+def _rank(reflection: Reflection) -> tuple[bool, bool, float]:
     score = reflection.quality.score if reflection.quality else 0.0
     return bool(reflection.text), not reflection.withheld, score
 
 
-def _marked(reflection: Reflection, least: float) -> Reflection:
+def _with_low_quality_note(reflection: Reflection, least: float) -> Reflection:
     quality = reflection.quality
     if reflection.withheld or quality is None or quality.score >= least:
         return reflection

@@ -1,4 +1,4 @@
-"""Condenses the lessons of an episode into one, when they no longer fit into what the next trial is shown."""
+"""Condenses the lessons of an episode into one when they no longer fit into the budget of the next trial."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from mulligan.text.formatting import fenced, lessons_text, task_text
 from mulligan.text.lessons import LEAST, LessonBudget, condensed_of, size
 
 FENCE = "```"
-WORDS = 120
-"""Of a condensed lesson, where no budget of tokens asks for fewer."""
-A_WORD = 1.5
-"""Tokens that a word takes, about."""
+MAX_WORDS = 120
+"""Words of a condensed lesson, unless the budget of tokens requires fewer."""
+TOKENS_PER_WORD = 1.5
 
 
 class Condensing:
-    """A reflector around another one. Where the strategy's budget is exceeded, a model condenses the older lessons.
+    """Wraps a reflector. If its lessons exceed the strategy's budget, a model condenses the older ones.
 
-    The newest lesson stays as it is, if there is room for it. What was condensed stays in the record. A condensed
-    lesson that is empty, or longer than what it stands for or than the budget, is asked for once more; after a second
-    one the strategy leaves out the least useful lessons instead, and a note in the record says so.
+    The newest lesson stays as it is, if there is room for it. The record keeps all lessons. If a condensed lesson is
+    empty or too long, the model is asked once more. If that fails too, the strategy leaves out the least useful
+    lessons, and a note in the record says so.
 
     Args:
-        inner: draws the reflections.
-        budget: of the lessons that a trial is shown; that of the strategy.
-        temperature: of the sampling.
+        inner: The reflector that draws the lessons.
+        model: The model that condenses them.
+        prompts: Where the prompt is found.
+        budget: The strategy's budget for the lessons that a trial is shown.
+        temperature: The temperature of the sampling.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Condensing:
             self._prompt.render(
                 task=task_text(episode.task),
                 lessons=fenced(lessons_text(condensed)),
-                words=str(max(int(self._limit(episode) / A_WORD), 10)),
+                words=str(max(int(self._limit(episode) / TOKENS_PER_WORD), 10)),
             )
         )
 
@@ -83,19 +84,20 @@ class Condensing:
         return Condensed(text, self._trials(episode), self._model.id)
 
     def _parts(self, episode: Episode) -> tuple[tuple[Reflection, ...], tuple[Reflection, ...]]:
-        """The lessons to be condensed, oldest first, and the newest one if it stays as it is."""
-        found, budget = self._budget.candidates(episode), self._budget
-        alone = budget.window == 1 or (budget.tokens is not None and 2 * size(found[-1:]) > budget.tokens)
-        return (found, ()) if alone or len(found) < 3 else (found[:-1], found[-1:])
+        """The lessons to condense, oldest first, and the lessons that stay: the newest one, or none."""
+        lessons, budget = self._budget.candidates(episode), self._budget
+        no_room = budget.window == 1 or (budget.tokens is not None and 2 * size(lessons[-1:]) > budget.tokens)
+        return (lessons, ()) if no_room or len(lessons) < 3 else (lessons[:-1], lessons[-1:])
 
     def _limit(self, episode: Episode) -> int:
-        """The most tokens of the condensed lesson: what is left, and hardly more than what it stands for."""
+        """The maximum tokens of the condensed lesson: what the budget leaves, and at most what it replaces."""
         condensed, kept = self._parts(episode)
-        most = int(WORDS * A_WORD) if self._budget.tokens is None else self._budget.tokens - size(kept)
+        tokens = self._budget.tokens
+        most = int(MAX_WORDS * TOKENS_PER_WORD) if tokens is None else tokens - size(kept)
         return min(most, max(size(condensed), LEAST))
 
     def _trials(self, episode: Episode) -> tuple[int, ...]:
-        """The trials whose lessons are condensed, those of an earlier condensed lesson among them."""
+        """The trials whose lessons are condensed, including those of an earlier condensed lesson."""
         before = condensed_of(episode)
         kept = self._parts(episode)[1]
         trials = episode.trials[:-1] if kept else episode.trials

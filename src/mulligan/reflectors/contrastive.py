@@ -1,4 +1,4 @@
-"""Asks a model what told a failed trial from a successful one of the same task, or of the nearest that was solved."""
+"""Asks a model how a failed trial differs from a successful one, of the same task or of the most similar solved one."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mulligan.text.thoughts import output_of
 from mulligan.text.truncate import truncate, truncate_text
 
 PLAIN = "plain reflection: no solved trial of this task or of a like one is known"
-"""Begins the note of a reflection that had nothing to be compared with."""
+"""The note of a reflection for which there was nothing to compare with."""
 LEAST_TOKENS = 100
 
 
 @dataclass(frozen=True)
 class Partner:
-    """A trial that passed. task: where it is another one than that of the failed trial."""
+    """A trial that passed, of the episode with this id. task: its task, if it is not that of the failed trial."""
 
     episode: str
     trial: Trial
@@ -32,11 +32,10 @@ class Partner:
 
 
 class Contrastive:
-    """Compares the newest trial with one that passed: of this episode (in another branch), else of the solved episode
-    whose task is nearest, by the accounts of the bank.
+    """Compares the newest trial with one that passed.
 
-    Which one it was stands in the reflection's notes. Where there is none, it reflects as `verbal` does, and the notes
-    say so.
+    That is a trial of this episode (in another branch), or of the solved episode whose task is most similar, by the
+    accounts of the bank. A note names it. If there is none, the reflector works like `verbal`, and a note says so.
 
     Args:
         output: what the attempts are: "text", "code", or actions in an "environment". Each has worked examples of its
@@ -99,14 +98,14 @@ class Contrastive:
         return await better_of_two(self._model, self.ask(episode, partner), sampling, read, self._least)
 
     async def partner(self, episode: Episode) -> Partner | None:
-        """What the newest trial is compared with."""
+        """The trial to compare the newest one with; None if there is none."""
         if episode.passed:
             return Partner(episode.id, episode.passed)
-        found = await self._solved.nearest(episode)
-        if found is None or found.passed is None:
+        solved = await self._solved.nearest(episode)
+        if solved is None or solved.passed is None:
             return None
-        another = task_text(found.task) != task_text(episode.task)
-        return Partner(found.id, found.passed, found.task if another else None)
+        has_other_task = task_text(solved.task) != task_text(episode.task)
+        return Partner(solved.id, solved.passed, solved.task if has_other_task else None)
 
     def ask(self, episode: Episode, partner: Partner) -> Question:
         slots = seen(episode, self._earlier, self._window, self._tokens)
@@ -115,8 +114,11 @@ class Contrastive:
         return Question(self._prompt.render(**{**slots, "attempt": failed}, shared=shared, success=passed, other=other))
 
     def take(self, episode: Episode, partner: Partner, answer: Json, reason: str = "") -> Reflection:
-        """The reflection with the name of its partner, marked as withheld where it does not earn its place. reason: why
-        it was asked for once more, which it may not copy. Raises `BadAnswer` for an answer that is no text."""
+        """The reflection in an answer, with a note that names its partner. A faulty one is marked as withheld.
+
+        reason: why a second reflection was asked for, which it may not copy. Raises `BadAnswer` if the answer is not
+        text.
+        """
         if not isinstance(answer, str):
             raise BadAnswer(EMPTY)
         text = answer.partition(FENCE)[0].strip()
@@ -124,15 +126,16 @@ class Contrastive:
         note = f"contrasted with trial {partner.trial.number} of episode {partner.episode}{another}"
         if not text:
             return Reflection("", withheld=EMPTY, notes=(note,))
-        # what stands in the attempt at another task is as little a lesson on this one as what stands in an example
+        # Copying the attempt at another task is no better than copying a worked example.
         attempt = partner.trial.attempt
-        strange = (trajectory_text(attempt.steps), output_of(attempt)) if partner.task else ()
-        examples, earlier = (*self._examples, *strange, reason), [each.text for each in self._earlier]
+        foreign = (trajectory_text(attempt.steps), output_of(attempt)) if partner.task else ()
+        examples, earlier = (*self._examples, *foreign, reason), [each.text for each in self._earlier]
         return checked(Reflection(text, notes=(note,)), episode, examples=examples, earlier=earlier)
 
 
 def contrast_texts(failed: Attempt, passed: Attempt, tokens: int) -> tuple[str, str, str]:
-    """Two attempts for a prompt, within so many tokens: the steps that both begin with, and what follows in each."""
+    """Words two attempts for a prompt within this many tokens: the steps that both begin with, then the rest of
+    each."""
     pairs = zip(failed.steps, passed.steps, strict=False)
     same = len(list(takewhile(lambda pair: _same(*pair), pairs)))
     head = _bounded(failed.steps[:same], 1, tokens // 4)
@@ -147,14 +150,14 @@ def _same(one: Step, other: Step) -> bool:
 
 
 def _attempt_text(attempt: Attempt, start: int, tokens: int) -> str:
-    """The attempt from this step on; its output takes half, unless that is its last action or it has no steps."""
+    """The attempt from this step on: its steps, and its output unless that is the last action."""
     output = output_of(attempt)
-    said = not attempt.steps or output != attempt.steps[-1].action
+    has_output = not attempt.steps or output != attempt.steps[-1].action
     steps = attempt.steps[start:]
-    room = tokens // 2 if said and steps else tokens
-    done = labelled("What was done", _bounded(steps, start + 1, room))
-    shown = labelled("Attempt", truncate_text(output, room) or "(empty)") if said else ""
-    return "\n\n".join(part for part in (done, shown) if part)
+    room = tokens // 2 if has_output and steps else tokens
+    step_part = labelled("What was done", _bounded(steps, start + 1, room))
+    output_part = labelled("Attempt", truncate_text(output, room) or "(empty)") if has_output else ""
+    return "\n\n".join(filter(None, (step_part, output_part)))
 
 
 def _bounded(steps: Sequence[Step], first: int, tokens: int) -> str:

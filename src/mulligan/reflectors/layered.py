@@ -1,7 +1,7 @@
-"""Asks a model for a lesson on three layers: this action (tactical), this plan (strategic), this habit (metacognitive).
+"""Asks a model for a lesson in three layers: on an action (tactical), a plan (strategic) and a habit (metacognitive).
 
-The layers differ in how far they reach: the bank keeps a tactical lesson for tasks of its kind, and a metacognitive one
-for the whole agent (design/077).
+The layers differ in scope: the bank recalls a tactical lesson for tasks of its kind, and a metacognitive one for all
+tasks of the agent (design/077).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ SCHEMA: Json = object_schema(**{layer: {"type": "string"} for layer in LAYERS})
 BROKEN = "the model's answer was not the JSON that was asked for; what could be read of it was taken"
 PLAIN = "the model gave no JSON; its text was taken as the lesson on this action"
 ASKED = "What to write about"
-"""What stands in `layered.each` before the layer that is asked for."""
+"""The label in the prompt `layered.each` of the layer that is asked for."""
 
 _PARTS = re.compile(rf'"({"|".join(LAYERS)})"\s*:\s*"((?:[^"\\]|\\.)*)')
 
 
 class Layered:
-    """Asks for all layers in one call, as JSON, or for each in a call of its own, as plain text.
+    """Asks for all layers in one call, as JSON, or for each layer in a call of its own, as plain text.
 
-    The lesson is checked as a whole, and asked for once more as that of `verbal` is: a habit alone names nothing of the
-    trial. A layer that copies a worked example is left out, as long as another does not. With three calls only the
-    tactical layer is asked for once more, and the others are written beside it.
+    The lesson is checked as a whole, and asked for once more if it is faulty, like that of `verbal`. A layer that
+    copies a worked example is left out if another one does not. With three calls only the tactical layer is asked for
+    again.
 
-    An answer that is no JSON is sent back once by the gate. What can be read of the second is taken, or all of it as
-    the tactical layer; a note says so.
+    If an answer is not JSON, the gate asks once more. The layers that can be read in the second answer are taken, or
+    all of it as the tactical layer, and a note says so.
 
     Args:
         output: what the attempts are: "text", "code", or actions in an "environment". Each has worked examples of its
@@ -84,7 +84,7 @@ class Layered:
             self._prompt = prompts.get("layered.each").check(*SLOTS, *LAYERS, "lessons")
         self._examples = tuple(text for _, text in worked.parts) if worked else ()
         self._by_layer = {layer: _examples_of(worked, layer) for layer in LAYERS} if worked and calls > 1 else {}
-        # with a schema nothing stops the answer: a model may write its JSON into a fence
+        # With a schema there is no stop sequence, because a model may put its JSON into a fence.
         self._sampling = Sampling(temperature, max_tokens, stop=(FENCE,) if calls > 1 else ())
 
     async def reflect(self, episode: Episode) -> Reflection | None:
@@ -111,7 +111,7 @@ class Layered:
     def ask(
         self, episodes: Sequence[Episode], layer: Layer | None = None, layers: Mapping[str, str] | None = None
     ) -> Question:
-        """The question for all layers, or with `calls = 3` for this one, beside those that are written already."""
+        """The question for all layers; or, with `calls = 3`, for one layer, given those that are already written."""
         (episode,) = episodes
         slots = seen(episode, self._earlier, self._window, self._tokens)
         if layer is None:
@@ -121,7 +121,7 @@ class Layered:
         return Question(prompt.render(**slots, lessons=written, **{layer: ASKED}))
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Reflection:
-        """The lesson in the answer to all layers, marked as withheld where it has to earn its place and does not."""
+        """The lesson in an answer with all layers. A faulty one is marked as withheld."""
         (episode,) = episodes
         lesson = self._drawn(episode, answer)
         if not lesson.text:
@@ -135,8 +135,10 @@ class Layered:
     def _checked(
         self, episode: Episode, layers: Mapping[str, str], *, notes: tuple[str, ...] = (), reason: str = ""
     ) -> Reflection:
-        """The lesson in these layers; empty and withheld where there is none. reason: why it was asked for once more,
-        which it may not copy."""
+        """The lesson in these layers; empty and withheld if they are empty.
+
+        reason: why a second lesson was asked for, which it may not copy.
+        """
         about = "\n".join(trial_texts(episode))
         copies = [layer for layer, text in layers.items() if copied_share(text, self._examples, about) >= COPIED]
         if copies and len(copies) < len([text for text in layers.values() if text]):
@@ -150,7 +152,7 @@ class Layered:
 
 
 class _Readable:
-    """A model whose answer to a question with a schema may be text: what is no JSON comes back as it was written."""
+    """A model that returns an answer as text if it does not fit the schema of the question."""
 
     def __init__(self, model: Model) -> None:
         self._model, self.name, self.id = model, getattr(model, "name", ""), getattr(model, "id", "")
@@ -163,27 +165,27 @@ class _Readable:
 
 
 def _layers_in(answer: Json) -> tuple[dict[str, str], str]:
-    """The layers in an answer, and a note where it was not the JSON that was asked for."""
+    """The layers in an answer, and a note if it was not the JSON that was asked for."""
     if isinstance(answer, dict):
-        given = cast(dict[str, Json], answer)
-        return {layer: _plain(given.get(layer)) for layer in LAYERS}, ""
+        table = cast(dict[str, Json], answer)
+        return {layer: _plain(table.get(layer)) for layer in LAYERS}, ""
     text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-    if found := {layer: _plain(_unquoted(said)) for layer, said in _PARTS.findall(text)}:
-        return found, BROKEN
+    if layers := {layer: _plain(_unquoted(quoted)) for layer, quoted in _PARTS.findall(text)}:
+        return layers, BROKEN
     return {"tactical": _plain(text)}, PLAIN
 
 
-def _unquoted(said: str) -> str:
-    """The inside of a JSON string, which may be broken off."""
+def _unquoted(text: str) -> str:
+    """The value of the inside of a JSON string, which may be incomplete."""
     try:
-        return json.loads(f'"{said}"', strict=False)
+        return json.loads(f'"{text}"', strict=False)
     except ValueError:
-        return said
+        return text
 
 
-def _plain(said: Json) -> str:
-    """A text up to its first code; "" for what is no text."""
-    return said.partition(FENCE)[0].strip() if isinstance(said, str) else ""
+def _plain(value: Json) -> str:
+    """A text up to its first code block; "" if the value is not text."""
+    return value.partition(FENCE)[0].strip() if isinstance(value, str) else ""
 
 
 def _examples_of(worked: Prompt, layer: Layer) -> tuple[tuple[str, str], ...]:

@@ -1,6 +1,6 @@
-"""Asks the model to check its work again, whatever anybody said of it (sequential scaling in the ReasoningBank paper).
+"""Asks the model to check its work again, whatever the verdict was (sequential scaling in the ReasoningBank paper).
 
-The first note re-examines everything; each later one checks again what has been refined.
+The first note re-examines everything. Each later one checks the refined work again.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Verbal:
         return await better_of_two(self._model, self.ask([episode]), sampling, read, self._least, judge)
 
     def _rated(self, episode: Episode, reflection: Reflection) -> Question:
-        """What the model is asked about a reflection."""
+        """The question that asks the model to rate a reflection."""
         trial = episode.trials[-1]
         assert self._rating is not None
         return Question(
@@ -109,7 +109,7 @@ class Verbal:
         return Question(with_images(messages, episode, self._images))
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Reflection:
-        """The reflection, marked as withheld where it has to earn its place and does not."""
+        """The reflection in an answer. A faulty one is marked as withheld. Raises `BadAnswer` if it is empty."""
         (episode,) = episodes
         lesson = self._drawn(episode, answer)
         if not lesson.text:
@@ -117,7 +117,7 @@ class Verbal:
         return lesson
 
     def _drawn(self, episode: Episode, answer: Json, reason: str = "") -> Reflection:
-        """The reflection, empty where there is none. reason: why it was asked for once more, which it may not copy."""
+        """The reflection in an answer, maybe empty. reason: why a second one was asked for, which it may not copy."""
         text = answer.partition(FENCE)[0].strip() if isinstance(answer, str) else ""
         if not text or not self._check:
             return Reflection(text, withheld="" if text else EMPTY)
@@ -126,12 +126,13 @@ class Verbal:
 
 
 def seen(episode: Episode, earlier: Sequence[Reflection], window: int | None, tokens: int) -> dict[str, str]:
-    """What a reflector is shown of the newest trial and of what was drawn before: the values of `SLOTS`.
+    """The values of `SLOTS` in a reflector's prompt: the newest trial, and earlier reflections.
 
     Args:
-        earlier: reflections from before this episode.
-        window: how many of the reflections before are shown. None shows all.
-        tokens: what the attempt may take.
+        episode: The episode with the trial.
+        earlier: Reflections from before this episode.
+        window: How many earlier reflections are shown. None shows all.
+        tokens: Maximum tokens of the attempt.
     """
     trial = episode.trials[-1]
     past = newest((*earlier, *episode.newest_reflections(window)), window)

@@ -1,1 +1,1 @@
-"""Strategies choose what the next trial is shown of the earlier ones: one file, one strategy."""
+"""Strategies choose what the next trial sees of the earlier ones: one file, one strategy."""

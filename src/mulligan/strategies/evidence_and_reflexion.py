@@ -1,6 +1,6 @@
 """Shows the checks that failed so far, and the newest lessons below them.
 
-Source: the paper shows lessons alone, which a weak model draws badly; the evidence stands beside them here.
+The paper shows only lessons, but those of a weak model are poor, so this strategy also shows the evidence.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ class EvidenceAndReflexion:
     """Shows each failed check once, then the newest reflections.
 
     Args:
-        window: how many reflections are shown, oldest first. None shows all.
-        tokens: what they may take of the prompt together. None is any number.
-        overflow: which are shown where there are more: the "newest", the most "useful", or what a model makes of them
+        window: the maximum number of reflections, shown oldest first. None: all.
+        tokens: the maximum number of tokens of all of them. None: no limit.
+        overflow: which ones are shown if there are more: the "newest", the most "useful", or a summary by a model
             ("condense"). See `text.lessons`.
         earlier: reflections on trials of the task before this episode, oldest first.
     """

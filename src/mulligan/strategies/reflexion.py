@@ -13,9 +13,9 @@ class Reflexion:
     """Shows the newest reflections.
 
     Args:
-        window: how many reflections are shown, oldest first. None shows all.
-        tokens: what they may take of the prompt together. None is any number.
-        overflow: which are shown where there are more: the "newest", the most "useful", or what a model makes of them
+        window: the maximum number of reflections, shown oldest first. None: all.
+        tokens: the maximum number of tokens of all of them. None: no limit.
+        overflow: which ones are shown if there are more: the "newest", the most "useful", or a summary by a model
             ("condense"). See `text.lessons`.
         earlier: reflections on trials of the task before this episode, oldest first.
     """

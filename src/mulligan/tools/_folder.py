@@ -1,6 +1,6 @@
-"""What tools share: a toolset of one tool, and opening files of the workspace by relative path, never outside it.
+"""Shared by tools: a toolset of one tool, and access to files by relative path, only inside the workspace.
 
-The functions that open files block: call them in a thread.
+The functions that open files block, so call them in a thread.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from mulligan.core.questions import Tool
 from mulligan.core.records import Json
 
 OWN = frozenset({".git", ".mulligan"})
-"""Names of git and of Mulligan, anywhere in a path: what is below them is not the agent's."""
+"""Folders of git and of Mulligan. Files below them, anywhere in the workspace, are closed to the agent."""
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def located(folder: str, path: str) -> tuple[str, ...]:
-    """The parts of the path below the folder, links followed; none for the folder itself.
+    """The parts of the path below the folder, with links resolved; empty for the folder itself.
 
-    Raises `ToolError` for a path that leads out of the folder, or to what is git's or Mulligan's.
+    Raises `ToolError` if the path leads out of the folder, or into a folder of git or Mulligan.
     """
     if os.path.isabs(path):
         raise ToolError(
@@ -45,27 +45,27 @@ def located(folder: str, path: str) -> tuple[str, ...]:
 
 @contextmanager
 def opened(folder: str, parts: Sequence[str], *, make: bool = False) -> Generator[int]:
-    """A descriptor of the folder with these parts, none of which may have become a link since they were `located`.
+    """Opens the folder with these parts, and yields its descriptor.
 
-    make: whether missing folders are created. Raises `OSError`.
+    make: whether missing folders are created. Raises `OSError`, also if a part has become a link since `located`.
     """
-    here = os.open(os.path.realpath(folder), _OPEN)
+    descriptor = os.open(os.path.realpath(folder), _OPEN)
     try:
         for part in parts:
             if make:
                 with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=here)
-            inner = os.open(part, _OPEN, dir_fd=here)
-            os.close(here)
-            here = inner
-        yield here
+                    os.mkdir(part, dir_fd=descriptor)
+            inner = os.open(part, _OPEN, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
     finally:
-        os.close(here)
+        os.close(descriptor)
 
 
 @contextmanager
 def tool_errors(path: str) -> Generator[None]:
-    """Raises a `ToolError` that says what to do in place of an `OSError`."""
+    """Turns an `OSError` in the block into a `ToolError` that says what to do."""
     try:
         yield
     except FileNotFoundError:
@@ -80,12 +80,12 @@ def tool_errors(path: str) -> Generator[None]:
 
 
 def printable(name: str) -> str:
-    """The name as valid Unicode, for the record."""
+    """The name of a file as valid Unicode."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 class OneTool:
-    """A toolset of one tool, which holds nothing open. A subclass sets `_tool` and has `call`."""
+    """A toolset of one tool without resources to close. A subclass sets `_tool` and defines `call`."""
 
     _tool: Tool
 

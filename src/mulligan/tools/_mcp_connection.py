@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 ENDING = 10.0
-"""Seconds that a server may take to end: it is asked, then told, then killed within 4."""
-KEPT = 2_000
+"""Seconds that a server may take to end. The client kills it after about 4 seconds."""
+MAX_TAIL = 2_000
 """Bytes of a server's standard error that are kept, from its end."""
 
 _SILENT = logging.NullHandler()
@@ -34,9 +34,8 @@ class Connection:
     def __init__(self, transport: AbstractAsyncContextManager[TransportStreams], seconds: float) -> None:
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        self._ready.add_done_callback(
-            lambda future: future.exception()
-        )  # else one that nobody waits for is complained of
+        # Reading the exception keeps asyncio from complaining about one that nobody waits for.
+        self._ready.add_done_callback(lambda future: future.exception())
         self._task = asyncio.create_task(self._hold(transport, seconds))
 
     async def client(self) -> Client:
@@ -55,7 +54,7 @@ class Connection:
     async def _hold(self, transport: Any, seconds: float) -> None:
         from mcp import Client
 
-        logging.getLogger("mcp").addHandler(_SILENT)  # else its tracebacks land on the user's terminal
+        logging.getLogger("mcp").addHandler(_SILENT)  # else its tracebacks appear on the user's terminal
         try:
             async with Client(transport, read_timeout_seconds=seconds) as client:
                 self._ready.set_result(client)
@@ -92,7 +91,7 @@ class Tail:
             with os.fdopen(write, "w") as file:
                 yield file
         finally:
-            # Something that the server started may hold its end open for longer.
+            # A process that the server started may keep its end of the pipe open for longer.
             await asyncio.wait({task}, timeout=0.5)
             task.cancel()
             await asyncio.wait({task})
@@ -105,7 +104,7 @@ class Tail:
         )
         try:
             while data := await reader.read(65_536):
-                self._bytes = (self._bytes + data)[-KEPT:]
+                self._bytes = (self._bytes + data)[-MAX_TAIL:]
         finally:
             transport.close()
 
@@ -114,7 +113,7 @@ class Tail:
 async def over_stdio(
     command: Sequence[str], env: Mapping[str, str], cwd: str | None, said: Tail
 ) -> AsyncGenerator[TransportStreams]:
-    """The streams to a server that is started for them; `said` gets its standard error."""
+    """Starts a server and yields the streams to it. `said` gets its standard error."""
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
     server = StdioServerParameters(
@@ -128,7 +127,7 @@ async def over_stdio(
 async def over_http(
     url: str, headers: Mapping[str, str], seconds: float, said: Tail
 ) -> AsyncGenerator[TransportStreams]:
-    """The streams to a server that is there already; `said` gets its last refusal."""
+    """Yields the streams to a running server. `said` gets its last HTTP error."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 

@@ -16,9 +16,9 @@ OUT, ERR = 8_000, 3_000
 
 
 class RunCommand(OneTool):
-    """The command goes to `sh -c`: in the sandbox a shell can do no more than any other program.
+    """Passes the command to `sh -c`. In the sandbox a shell can do no more than any other program.
 
-    A status other than 0 is no error: it is the answer's first line.
+    A status other than 0 is not an error: it is the first line of the answer.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Admission by replay: a lesson that a model drew is tried on the episode that taught it before it is recalled.
+"""Admission by replay: try a lesson that a model drew on the episode that taught it, before it is recalled.
 
-With `admission = "replay"`, such a lesson is quarantined, and a job waits that runs the first try of the recorded
-episode again, with the lesson and without it (design/164). What cannot be run again is kept as it is, and says so.
+With `admission = "replay"`, such a lesson is quarantined, and a job runs the first try of the recorded episode again,
+with the lesson and without it (design/164). If the episode cannot be run again, the lesson is kept and says so.
 """
 
 from __future__ import annotations
@@ -28,40 +28,43 @@ from mulligan.text.formatting import task_text
 from mulligan.text.secrets import mask
 
 REPLAY = "replay"
-"""The setting, and the kind of work that tries the lessons of one episode."""
+"""The value of the setting `admission`, and the kind of job that tries the lessons of one episode."""
 UNPAID = "lessons to be tried; learn_share does not cover that yet (to try them now: mulligan memory work)"
-"""What a replay waits for."""
+"""Why a replay waits."""
 FLAGGED_TEXT = "its text was flagged"
 PAIRS = 3
-"""Draws with a lesson, and as many without it, each pair with one seed."""
+"""How many times a lesson is tried: each time with it and without it, with the same seed."""
 SURE = 2
-"""Draws that have to be better, and none worse."""
+"""How many of these pairs must be better with the lesson; none may be worse."""
 OTHERS = 2
-"""Episodes that had passed and are tried, too, at most."""
+"""Maximum number of passed episodes on which the lesson is tried, too."""
 CHANGE_MARK = "announced: "
-"""How the mark of a fact begins that an announced change may have made wrong."""
+"""The beginning of the mark of a fact that an announced change may have made wrong."""
 
 Value: TypeAlias = tuple[bool, float]
-"""Whether a first try passed, and its score, 0.0 if it has none: more is better."""
+"""Whether a first try passed, and its score (0.0 if it has none). The larger value is the better one."""
 
 
 def value_of(episode: Episode) -> Value:
-    """The value of the first try. It is the least where nobody could judge it."""
+    """The value of the first try of an episode; the lowest value if it was not judged."""
     feedback = episode.trials[0].feedback if episode.trials else None
     return (False, 0.0) if feedback is None else (bool(feedback.passed), feedback.score or 0.0)
 
 
 def _is_best(episode: Episode) -> bool:
-    """Whether no first try could be better than the recorded one."""
+    """Whether the recorded first try cannot be improved."""
     feedback = episode.trials[0].feedback
     return feedback is not None and bool(feedback.passed) and (feedback.score is None or feedback.score >= 1)
 
 
 @dataclass
 class Draws:
-    """The draws of one job, by episode, lessons and number. Each is kept as it ends, so that none is drawn twice.
+    """The repeated first tries of one job, by episode, lessons and number. None is run twice.
 
-    results: what was drawn before, as `keep` was given it.
+    Attributes:
+        ports: those of the bank.
+        keep: stores the results after each draw.
+        results: the results so far, as `keep` stored them.
     """
 
     ports: Ports
@@ -73,7 +76,7 @@ class Draws:
         return sum((Usage(**one["usage"]) for one in self.results.values()), Usage())
 
     async def value(self, episode: Episode, lessons: Sequence[Lesson], number: int) -> Value:
-        """The value of a first try that is shown these lessons before those that were recalled then."""
+        """The value of a first try that is shown these lessons, followed by the lessons that were recalled then."""
         key = digest([episode.id, sorted(one.id for one in lessons), number])[:16]
         if key not in self.results:
             assert self.ports.replays is not None
@@ -87,8 +90,10 @@ class Draws:
         return passed, score
 
     async def better(self, episode: Episode, ours: Sequence[Lesson], theirs: Sequence[Lesson]) -> bool:
-        """Whether our lessons make the first try better than theirs in `SURE` draws of `PAIRS`, and worse in none. It
-        ends as soon as that is decided."""
+        """Whether our lessons make the first try better than theirs in `SURE` of `PAIRS` pairs, and worse in none.
+
+        It stops as soon as this is decided.
+        """
         better = 0
         for number in range(PAIRS):
             if better + PAIRS - number < SURE:
@@ -100,7 +105,7 @@ class Draws:
         return better >= SURE
 
     async def breaks(self, episode: Episode, lessons: Sequence[Lesson]) -> bool:
-        """Whether these lessons make the first try of an episode that had passed worse in `SURE` draws of `PAIRS`."""
+        """Whether these lessons make the first try of a passed episode worse in `SURE` of `PAIRS` pairs."""
         worse = 0
         for number in range(PAIRS):
             if worse + PAIRS - number < SURE:
@@ -124,9 +129,10 @@ class LessonAdmission:
         self._queue = ports.memory.queue
 
     async def candidates(self, agent_id: str, lessons: Sequence[Lesson]) -> Sequence[Lesson]:
-        """The lessons as they are to be kept: those that can be tried wait, and the others say why they are not tried.
+        """The lessons as they are to be stored: those that can be tried wait, and the others say why they are not
+        tried.
 
-        The jobs that try them wait until `due` finds tokens for them.
+        Queues the jobs that try them. They wait until `due` finds tokens for them.
         """
         if self._ports.settings.admission != REPLAY:
             return lessons
@@ -147,8 +153,7 @@ class LessonAdmission:
         return [kept[lesson.id] for lesson in lessons]
 
     async def due(self, budget: Callable[[], Awaitable[float]] | None) -> None:
-        """Queues the replays that wait, the oldest first, as far as the tokens go. budget: None where a person asks,
-        so that there is none."""
+        """Queues the waiting replays, oldest first, as far as the budget goes. budget: None sets no limit."""
         works = await self._queue.pending(self._ports.writes, kind=REPLAY)
         waiting = [one for one in works if one.status == "waiting"]
         if not waiting or self._ports.replays is None:
@@ -162,7 +167,7 @@ class LessonAdmission:
             await self._queue.turn(work.agent_id, work.id, waiting=False)
 
     async def replay(self, work: Queued, claim: Claim) -> None:
-        """Tries the lessons of this work, and settles it with those that still wait."""
+        """Tries the lessons of this job, admits or refuses those that still wait, and settles the job."""
         payload = cast(dict[str, Any], work.payload)
 
         async def keep(results: Json) -> None:
@@ -175,8 +180,8 @@ class LessonAdmission:
         notes: Mapping[str, str] = {one.id: f"not tried: {why or FLAGGED_TEXT}" for one in lessons}
         if episode is not None:
             harmless = [one for one in lessons if not _without_flag(one).flags]
-            admitted, found = await self._tried(draws, episode, harmless)
-            notes = {**notes, **found}
+            admitted, results = await self._tried(draws, episode, harmless)
+            notes = {**notes, **results}
         ids: dict[str, list[Json]] = {"released": [], "retired": [], "edited": []}
         for lesson in filter(is_waiting, lessons):
             note, is_admitted = notes[lesson.id], lesson in admitted
@@ -190,7 +195,7 @@ class LessonAdmission:
         await self._queue.finish(claim, {**ids, "draws": len(draws.results), "usage": asdict(draws.usage)})
 
     async def _runnable(self, id: str) -> tuple[Episode | None, str]:
-        """The recorded episode that can be run again, or why there is none."""
+        """The recorded episode, if it can be run again; or else why it cannot."""
         if self._ports.replays is None:
             return None, "no run can be repeated here"
         try:
@@ -206,9 +211,9 @@ class LessonAdmission:
     async def _tried(
         self, draws: Draws, episode: Episode, lessons: Sequence[Lesson]
     ) -> tuple[Sequence[Lesson], Mapping[str, str]]:
-        """The lessons that are admitted, and what is noted of each.
+        """The lessons that are admitted, and a note for each lesson.
 
-        Where the first try of the episode that taught them was right, a similar one that failed takes its place.
+        If the first try of the episode that taught them was right, they are tried on a similar episode that failed.
         """
         failed, passed = await self._witnesses(episode)
         if failed is None:
@@ -223,8 +228,11 @@ class LessonAdmission:
         return helpful, {**notes, **{one.id: f"admitted: {well}" for one in helpful}}
 
     async def _helpful(self, draws: Draws, episode: Episode, lessons: Sequence[Lesson]) -> list[Lesson]:
-        """The lessons with which the first try is better. Each is added to those that helped before it; those that only
-        help together are tried together, and each of them has to be missed."""
+        """The lessons with which the first try is better.
+
+        Lessons are added one by one if they help. The others are then tried together, because some only help together;
+        those that are not needed for that are dropped.
+        """
         helpful: list[Lesson] = []
         for lesson in lessons:
             if await draws.better(episode, [*helpful, lesson], helpful):
@@ -239,8 +247,11 @@ class LessonAdmission:
         return [*helpful, *left]
 
     async def _witnesses(self, episode: Episode) -> tuple[Episode | None, Sequence[Episode]]:
-        """The episode whose first try failed, this one or the most similar; and those that had passed since the last
-        change was announced. They are of the same kind, or else have similar words."""
+        """An episode whose first try failed (this one or the most similar), and similar episodes that passed.
+
+        Similar episodes are of the same kind, or have similar words if this one has no kind. Those that passed must
+        have begun after the last change was announced.
+        """
         accounts = await self._ports.memory.lessons.accounts(self._ports.writes, self._ports.project, ACCOUNTS)
         every = [replace(one, success=True) for one in accounts if one.id != episode.id]
         task, least = episode.task, 0.0 if episode.task.kind else PRESETS["standard"]
@@ -260,7 +271,7 @@ class LessonAdmission:
         return failed, passed
 
     async def _announced_at(self) -> float:
-        """When the change was announced for which facts of the project are still marked; 0.0 for none."""
+        """When a change was announced because of which facts of the project are still marked; 0.0 if there is none."""
         reader, writes = self._ports.memory.lessons, self._ports.writes
         facts = await reader.list(writes, Selection(nature="fact", project=self._ports.project, limit=None))
         marked = next((one for one in facts if one.to_check.startswith(CHANGE_MARK)), None)
@@ -282,7 +293,7 @@ def _without_flag(lesson: Lesson) -> Lesson:
 
 
 def _settled(lesson: Lesson, *, note: str, is_admitted: bool) -> Lesson:
-    """The lesson after its replay. One that is flagged for its text, too, stays quarantined."""
+    """The lesson after its replay. If its text was flagged, too, it stays quarantined."""
     if not is_waiting(lesson):
         return lesson
     after = _without_flag(_noted(lesson, note))

@@ -1,4 +1,4 @@
-"""Asks a model which of several attempts at one task is the best. It judges none of them by itself."""
+"""Asks a model which of several attempts at one task is the best. The attempts are compared, not judged."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ PROMPT = "comparison.best"
 
 
 class Comparison:
-    """Compares the best attempt of each episode. `ask` and `take` need no model.
+    """Compares the best attempts of several episodes. `ask` and `take` do not need a model.
 
     Args:
-        tokens: what all attempts together may take of the prompt.
-        numbers: by which the attempts are named. None: from 1.
+        prompts: Where the prompt is found.
+        tokens: Maximum tokens of all attempts in the prompt.
+        numbers: The numbers by which the prompt names the attempts. None counts from 1.
     """
 
     def __init__(self, prompts: Prompts, *, tokens: int = 8 * TOKENS, numbers: Sequence[int] | None = None) -> None:
@@ -29,25 +30,25 @@ class Comparison:
         self._tokens, self._numbers = tokens, numbers
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
-        each = self._tokens // len(episodes)
+        tokens = self._tokens // len(episodes)
         task = task_text(episodes[0].task)
         shown = [
-            f"Attempt {number}:\n{mask_attempt(_attempt(episode, each), task)}"
-            for number, episode in zip(self._named(episodes), episodes, strict=True)
+            f"Attempt {number}:\n{mask_attempt(_attempt(episode, tokens), task)}"
+            for number, episode in zip(self._numbers_of(episodes), episodes, strict=True)
         ]
         messages = self._prompt.render(task=task, attempts="\n\n".join(shown))
-        return Question(messages, schema_of(self._named(episodes)))
+        return Question(messages, schema_of(self._numbers_of(episodes)))
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> int:
-        """The place of the best, from 0. Raises `BadAnswer`."""
+        """The index of the best episode. Raises `BadAnswer`."""
         best = cast(dict[str, Json], answer).get("best") if isinstance(answer, dict) else None
-        numbers = self._named(episodes)
+        numbers = self._numbers_of(episodes)
         if isinstance(best, bool) or not isinstance(best, int) or best not in numbers:
             known = ", ".join(map(str, numbers))
             raise BadAnswer(f'"best" must be the number of an attempt, one of {known}, not {best!r:.40}.')
         return numbers.index(best)
 
-    def _named(self, episodes: Sequence[Episode]) -> Sequence[int]:
+    def _numbers_of(self, episodes: Sequence[Episode]) -> Sequence[int]:
         return range(1, len(episodes) + 1) if self._numbers is None else self._numbers
 
 

@@ -1,4 +1,4 @@
-"""What tasks cost and what learning from them cost, as the work that learns from them keeps it."""
+"""Record and read the tokens that tasks, and learning from them, have used. They are stored with the learning jobs."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from mulligan.core.records import Episode, Json
 from mulligan.core.work_queue import Queued
 
 ANSWERS = "answers"
-"""Under which the payload of work keeps what a model answered."""
+"""The key in the payload of a job for the answers of a model."""
 DRAWS = "draws"
-"""Under which the payload of a replay keeps what it drew."""
+"""The key in the payload of a replay for its draws."""
 TASK = "task"
-"""Under which payload and result of work keep what its tasks cost."""
+"""The key in the payload and the result of a job for the costs of its tasks."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One piece of work.
+    """The costs of one job.
 
     Attributes:
-        task, learning: tokens that the tasks used, and the model that learned from them, or replays.
+        task: tokens of the tasks.
+        learning: tokens of the model that learned from them, or of replays.
+        tries: how many tries the task took. None if that is not known, or there were several trajectories.
+        passed: whether the task passed; None if it was not judged.
+        recall: the id of the recall for the task; "" if there was none.
         counted: whether the agent counted its tokens. Command-line agents do not.
-        tries: how many tries the task took. None: not known, or several trajectories.
-        passed: whether it passed; None: nobody judged.
-        recall: of the task, "" if there was none.
     """
 
     task: int = 0
@@ -38,7 +39,7 @@ class Cost:
 
 
 def task_cost(episodes: Sequence[Episode], success: bool | None) -> Json:
-    """What the tasks of these episodes cost, for `cost_of`."""
+    """The costs of the tasks of these episodes, in the form that `cost_of` reads."""
     first = episodes[0]
     return {
         "tokens": sum(episode.usage.tokens for episode in episodes),
@@ -50,15 +51,22 @@ def task_cost(episodes: Sequence[Episode], success: bool | None) -> Json:
 
 
 def cost_of(work: Queued) -> Cost:
-    """What this work keeps of costs. Work of earlier versions keeps none of the tasks'."""
+    """The costs that are stored with this job. Jobs of earlier versions hold none of their tasks."""
     result, payload = _table(work.result), _table(work.payload)
     task = _table(result.get(TASK) or payload.get(TASK))
-    usages = [_table(result["usage"])] if result.get("usage") else []
-    kept = (*payload.get(ANSWERS, ()), *_table(payload.get(DRAWS)).values())
-    usages = usages or [_table(_table(one).get("usage")) for one in kept]
-    learning = sum(int(one.get("input_tokens", 0)) + int(one.get("output_tokens", 0)) for one in usages)
-    tokens, recall = int(task.get("tokens", 0)), str(task.get("recall") or "")
-    return Cost(tokens, learning, task.get("tries"), task.get("passed"), recall, task.get("counted", True))
+    if result.get("usage"):
+        usages = [_table(result["usage"])]
+    else:  # the job has not ended: count the answers and draws so far
+        parts = (*payload.get(ANSWERS, ()), *_table(payload.get(DRAWS)).values())
+        usages = [_table(_table(part).get("usage")) for part in parts]
+    return Cost(
+        task=int(task.get("tokens", 0)),
+        learning=sum(int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0)) for usage in usages),
+        tries=task.get("tries"),
+        passed=task.get("passed"),
+        recall=str(task.get("recall") or ""),
+        counted=task.get("counted", True),
+    )
 
 
 def _table(value: Json) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
-"""Groups of trajectories of one task that a client runs by itself: open one, submit each, close it.
+"""Groups of trajectories of one task that a client runs itself: it opens a group, submits trajectories and closes it.
 
-Closing chooses the best trajectory and learns from all of them by contrast. A group is waiting work of the queue, so it
-is on disk, belongs to one agent, and outlives the process that opened it.
+Closing chooses the best trajectory and learns from all of them by contrast. A group is stored as a waiting job of the
+queue, so it belongs to one agent and outlives the process that opened it.
 """
 
 from __future__ import annotations
@@ -29,26 +29,30 @@ from mulligan.text.times import moment
 from mulligan.text.truncate import truncate_text
 
 GROUP = "group"
-"""The kind of work that a group is."""
+"""The kind of job that a group is stored as."""
 LIFETIME = 7 * 24 * 3600.0
-"""Seconds after the last submission for which a group stays open."""
+"""Seconds for which a group stays open after the last submission."""
 MOST_OPEN = 50
-"""Groups that an agent may have open at once."""
+"""Maximum number of open groups of an agent."""
 CHARACTERS = 4_000_000
-"""Characters that the trajectories of a group may have together."""
-WAIT = 5.0
+"""Maximum characters of all trajectories in a group."""
+MAX_WAIT = 5.0
 """Seconds that a call waits for another call on the same group."""
-OUTPUT = 2000
-"""Tokens that are returned of the best trajectory's output."""
+OUTPUT_TOKENS = 2000
+"""Maximum tokens of the best trajectory's output in the result."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Group:
-    """An open group. trajectories: how many it has. expires: in seconds since the epoch.
+    """An open group.
 
-    number: of the trajectory that was submitted, from 1. known: whether it was there before.
+    Attributes:
+        trajectories: how many trajectories it has.
+        expires: when it expires, in seconds since the epoch.
+        number: the number of the submitted trajectory, from 1.
+        known: whether that trajectory had been submitted before.
     """
 
     id: str
@@ -60,16 +64,16 @@ class Group:
 
 @dataclass(frozen=True)
 class Closed:
-    """What came of closing a group.
+    """The result of closing a group.
 
     Attributes:
-        trajectories: how many it had.
-        best: the number of the best, from 1. None: `question` has to be answered first, by closing again with `best`.
-        alike: the numbers of those whose outcomes were equally good, the best among them.
-        success, score: of the best, as far as they were told.
-        output: what the best came to, shortened.
-        learned: what became of the lessons.
-        failed: why the bank's model did not choose or learn; "" if it did, or there is none.
+        trajectories: how many trajectories it had.
+        best: the number of the best one, from 1. None: answer `question` first, by closing the group again with `best`.
+        alike: the numbers of the trajectories with equally good outcomes, including the best.
+        success, score: the outcome of the best one, as far as it is known.
+        output: the output of the best one, shortened.
+        learned: what was learned.
+        failed: why the bank's model could not choose or learn; "" if it could, or there is no model.
     """
 
     id: str
@@ -103,18 +107,18 @@ class Groups:
         self._queue = ports.memory.queue
 
     async def open(self, task: Task, *, seconds: float = LIFETIME) -> Group:
-        """A new group for trajectories of this task. seconds: how long it stays open after the last submission.
+        """Opens a group for trajectories of this task. seconds: how long it stays open after the last submission.
 
-        Raises `InvalidInput` where the task is empty, or too many groups are open.
+        Raises `InvalidInput` if the task is empty or too many groups are open.
         """
         if not task.prompt.strip():
             raise InvalidInput("The task is empty: describe what the trajectories should achieve.")
         if len(task.prompt) > CHARACTERS:
             raise InvalidInput(f"The task has {len(task.prompt):,} characters; at most {CHARACTERS:,} are accepted.")
-        writes, there = self._ports.writes, 0
+        writes, open_groups = self._ports.writes, 0
         for work in await self._queue.pending(writes, MOST_OPEN, kind=GROUP):
-            there += not await self._expire(work)
-        if there >= MOST_OPEN:
+            open_groups += not await self._expire(work)
+        if open_groups >= MOST_OPEN:
             raise InvalidInput(f"{MOST_OPEN} groups are open: close some first. `mulligan memory pending` lists them.")
         payload: Json = {
             "task": to_json(task),
@@ -128,12 +132,12 @@ class Groups:
         return Group(id, 0, payload["expires"])
 
     async def submit(self, id: str, episode: Episode) -> Group:
-        """Adds a trajectory of the group's task. The same one again changes nothing but an outcome not told before.
+        """Adds a trajectory of the group's task. A known one only gets its outcome, if it had none.
 
         Args:
-            id: of the group.
-            episode: The trajectory as its one trial, with its outcome as that trial's feedback. Its id and task do not
-                count.
+            id: The id of the group.
+            episode: The trajectory as the only trial, with its outcome as the trial's feedback. The id and the task of
+                the episode are ignored.
 
         Raises:
             NotFound: the bank has no such group in this project.
@@ -150,7 +154,7 @@ class Groups:
             known = key in keys
             if known:
                 number = keys.index(key) + 1
-                episodes[number - 1] = _told(from_json(Episode, episodes[number - 1]), episode, number)
+                episodes[number - 1] = _with_outcome(from_json(Episode, episodes[number - 1]), episode, number)
             else:
                 number = len(keys) + 1
                 named = replace(episode, id=f"{id}.{number}", run=id, task=from_json(Task, payload["task"]))
@@ -165,26 +169,26 @@ class Groups:
 
         work = await self._look(id)
         if work.status != "done":
-            work, given = await self._holding(id, add)
-            if given is not None:
-                return given
+            work, group = await self._holding(id, add)
+            if group is not None:
+                return group
         result = work.result
         if key not in result.get("keys", ()):
             raise InvalidInput(f"The group {id!r} is closed and accepts no more trajectories: open a new one.")
         return Group(id, len(result["keys"]), result["expires"], result["keys"].index(key) + 1, True)
 
     async def close(self, id: str, *, best: int | None = None) -> Closed:
-        """Chooses the best trajectory and learns from all by contrast; a group that was closed gives the same again.
+        """Chooses the best trajectory and learns from all by contrast. Closing a closed group gives the same result.
 
-        The best is the one with the best outcome. Among equal ones the bank's model chooses; where there is none, or it
-        fails, the answer is a question.
+        The best trajectory has the best outcome. Among equal outcomes the bank's model chooses. If there is no model,
+        or it fails, the result holds a question.
 
         Args:
-            id: of the group.
-            best: the answer to that question, or to what it would be: the number of a trajectory.
+            id: The id of the group.
+            best: The answer to that question: the number of a trajectory. It may be given without being asked.
 
         Raises:
-            BadAnswer: `best` is none of the trajectories whose outcomes are best. The group stays open.
+            BadAnswer: `best` is not one of the trajectories with the best outcome. The group stays open.
             NotFound, InvalidInput, LeaseLost: as for `submit`.
         """
         work = await self._look(id)
@@ -221,7 +225,7 @@ class Groups:
             "best": payload["best"],
             "success": chosen.feedback.passed if chosen.feedback else None,
             "score": chosen.feedback.score if chosen.feedback else None,
-            "output": truncate_text(output_of(chosen.attempt), OUTPUT),
+            "output": truncate_text(output_of(chosen.attempt), OUTPUT_TOKENS),
             "work": learned.work,
         }
         await self._queue.finish(claim, result)
@@ -231,7 +235,7 @@ class Groups:
     async def _choose(
         self, work: Queued, claim: Claim, episodes: Sequence[Episode], alike: Sequence[int], named: int | None
     ) -> tuple[int | None, Question | None, str]:
-        """The number of the best; or the question that has to be answered, and why the model did not answer it."""
+        """The number of the best trajectory; or the open question, and why the model could not answer it."""
         comparison = Comparison(self._ports.prompts, numbers=alike)
         shown = [episodes[number - 1] for number in alike]
         if named is not None:
@@ -253,8 +257,10 @@ class Groups:
     async def _lessons(
         self, learn: Callable[[], Awaitable[Learned]], episodes: Sequence[Episode] | None
     ) -> tuple[Learned, str]:
-        """What was learned; where the model failed, what waits for another try, and why. episodes: that are learned
-        from for the first time."""
+        """What was learned; if the model failed, the work that waits for another try, and why.
+
+        episodes: Those that are learned from; None if the group was closed before.
+        """
         try:
             return await learn(), ""
         except (BadAnswer, ModelError) as error:
@@ -263,14 +269,15 @@ class Groups:
                 raise
             return Learned(work=work, pending=True), str(error)
 
-    # --- the work that a group is -----------------------------------------------------------------------------------
+    # --- the job that a group is stored as --------------------------------------------------------------------------
 
     async def _look(self, id: str) -> Queued:
-        """The group's work. Raises `NotFound`, also for another agent's or project's; `InvalidInput` if it expired."""
+        """The group's job. Raises `NotFound` (also for another agent or project), or `InvalidInput` if it has
+        expired."""
         try:
             work = await self._queue.look(self._ports.writes, id)
-            there = work.payload if work.status != "done" else work.result
-            if work.kind != GROUP or there["project"] != self._ports.project:
+            fields = work.payload if work.status != "done" else work.result
+            if work.kind != GROUP or fields["project"] != self._ports.project:
                 raise NotFound("It is not a group of this project.")
         except NotFound:
             raise NotFound(
@@ -279,12 +286,12 @@ class Groups:
             ) from None
         if await self._expire(work):
             raise InvalidInput(
-                f"The group {id!r} expired at {moment(there['expires'])}: its trajectories are gone. Open a new one."
+                f"The group {id!r} expired at {moment(fields['expires'])}: its trajectories are gone. Open a new one."
             )
         return work
 
     async def _expire(self, work: Queued) -> bool:
-        """Whether the group has expired; its trajectories are then removed."""
+        """Removes the trajectories of a group that has expired. Returns whether it has."""
         if work.status == "done":
             return "keys" not in work.result
         if work.payload["expires"] > time.time():
@@ -293,15 +300,15 @@ class Groups:
             _, claim = await self._ports.claimed(
                 self._queue.take(self._ports.writes, work.id, self._ports.owner, LEASE)
             )
-        except StoreError:  # another call holds it, and finds out by itself
+        except StoreError:  # another call holds it, and will notice
             return False
         kept = {name: work.payload[name] for name in ("project", "expires")}
         await self._queue.finish(claim, kept)
         return True
 
     async def _holding(self, id: str, do: Callable[[Queued, Claim], Awaitable[T]]) -> tuple[Queued, T | None]:
-        """The group's work, and what `do` gave, which runs while no other call holds it; None: it is closed by now."""
-        until = time.monotonic() + WAIT
+        """Runs `do` while no other call holds the group. Returns its job and the result; None if it has been closed."""
+        until = time.monotonic() + MAX_WAIT
         while True:
             try:
                 taking = self._queue.take(self._ports.writes, id, self._ports.owner, LEASE)
@@ -320,8 +327,8 @@ class Groups:
             raise
 
 
-def _told(known: Episode, again: Episode, number: int) -> Json:
-    """The known trajectory with the outcome that was told with it now. Raises `InvalidInput` for a different one."""
+def _with_outcome(known: Episode, again: Episode, number: int) -> Json:
+    """The known trajectory with the outcome that was submitted now. Raises `InvalidInput` if it had another one."""
     (before,), (now,) = known.trials, again.trials
     if now.feedback is None or now.feedback == before.feedback:
         return to_json(known)
@@ -345,7 +352,7 @@ def _check_room(episodes: Sequence[Mapping[str, Json]]) -> None:
 
 
 def question_work(work: Queued) -> Queued:
-    """The work. Raises `InvalidInput` for a group of trajectories, or a replay, which asks no question."""
+    """The job itself. Raises `InvalidInput` for a group of trajectories or a replay, which ask no question."""
     if work.kind == REPLAY:
         raise InvalidInput(f"Job {work.id} tries lessons on a recorded run and asks no question: mulligan memory work")
     if work.kind == GROUP:

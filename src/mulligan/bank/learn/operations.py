@@ -1,7 +1,7 @@
-"""Ask a model how an episode changes the notebook, and check what it proposes before it is kept.
+"""Ask a model how an episode should change the notebook, and check the operations that it proposes.
 
-Each operation adds, changes or removes one entry, and cites steps of the record. Nothing is rewritten as a whole: what
-is changed stays in the bank as superseded, what is removed as retired.
+Each operation adds, changes or removes one entry, and cites steps of the episode. Changed entries stay in the bank as
+superseded, removed ones as retired.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mulligan.core.records import Episode, Json, Lesson
 from mulligan.text.formatting import fenced, labelled
 
 MOST = 5
-"""Operations after one episode."""
+"""Maximum number of operations after one episode."""
 OPERATIONS = ("add", "change", "remove")
 STRATEGIES = """You may also add strategies: how to think or what to check in tasks of this kind, in any project,
 without names, numbers and texts of this one. Give each operation its "nature": "strategy" for these, "fact" for
@@ -46,16 +46,17 @@ _WORD = re.compile(r"\w{3,}")
 class Notekeeper:
     """Asks a model how the notebook of a project should change after some episodes, and checks its answer.
 
-    An added or changed entry is a fact; it is confirmed where the task succeeded. A changed one names the entry whose
-    place it takes as its parent.
+    An added or changed entry is a fact, which is confirmed if the task succeeded. The parent of a changed entry is the
+    entry that it replaces.
 
     Args:
-        entries: those of the notebook that fit.
-        success: how the task ended. None: nobody judged.
-        reason: what a judge said of it.
-        tokens: what task and trajectories may take of the prompt.
-        project: where entries hold.
-        strategies: whether lessons that hold anywhere are asked for, too.
+        prompts: Where the prompt is found.
+        entries: The entries of the notebook that the model sees.
+        success: Whether the task succeeded. None if it was not judged.
+        reason: The judge's reason; "" if there is none.
+        tokens: Maximum tokens of the task and the trajectories in the prompt.
+        project: The project that the entries belong to.
+        strategies: Whether the model may also propose strategies, which hold in any project.
     """
 
     def __init__(
@@ -108,10 +109,10 @@ class Notekeeper:
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Extracted:
         table = object_of(answer, "The answer")
-        given = table.get("operations")
-        if not isinstance(given, list):
+        operations = table.get("operations")
+        if not isinstance(operations, list):
             raise BadAnswer('The answer needs "operations": a list, empty if the notebook is complete.')
-        listed = cast(list[Json], given)
+        listed = cast(list[Json], operations)
         if len(listed) > MOST:
             raise BadAnswer(f"There are {len(listed)} operations, and at most {MOST} are kept: give the best of them.")
         seen = _words("\n".join(render(episodes, self._tokens)))
@@ -126,7 +127,7 @@ class Notekeeper:
                 raise BadAnswer(f'{where}: "operation" must be {", ".join(OPERATIONS)}, not {operation!r:.40}.')
             entry = None if operation == "add" else self._changeable(fields.get("entry"), where)
             reason = text_of(fields, "reason", DESCRIPTION, where, needed=operation != "add")
-            at = cited_places(fields, step_positions(episodes), where)
+            cited = cited_places(fields, step_positions(episodes), where)
             if entry is not None and (entry.id in removed or any(entry.id in one.origin.parents for one in lessons)):
                 raise BadAnswer(f"{where} is the second operation on entry {entry.id[:8]}: one is enough.")
             if operation == "remove" and entry is not None:
@@ -137,11 +138,12 @@ class Notekeeper:
                 raise BadAnswer(f"{where}: none of its content is in the record. Keep to the record.")
             if draft.nature == "fact" and not facts:
                 continue
-            origin, context = origin_of(episodes, at, self._reason)
+            origin, context = origin_of(episodes, cited, self._reason)
+            task = episodes[cited[0].episode].task
             lessons.append(
                 replace(
                     draft,
-                    query=(task := episodes[at[0].episode].task).prompt,
+                    query=task.prompt,
                     kind=task.kind,
                     origin=replace(origin, parents=(entry.id,) if entry else (), reason=reason or origin.reason),
                     context=context,
@@ -164,10 +166,11 @@ class Notekeeper:
         return entry
 
     def _draft(self, fields: Mapping[str, Json], where: str) -> Lesson:
-        given = fields.get("rests_on")
-        wanted = fields.get("nature") if self._strategies and fields.get("operation") == "add" else "fact"
-        fact = wanted != "strategy"  # an entry that takes another's place is a fact as that one is
-        names = cast(list[Json], given) if isinstance(given, list) else []
+        bases = fields.get("rests_on")
+        names = cast(list[Json], bases) if isinstance(bases, list) else []
+        # Only an added lesson can be a strategy: an entry that replaces another one is a fact like that one.
+        may_be_strategy = self._strategies and fields.get("operation") == "add"
+        fact = not (may_be_strategy and fields.get("nature") == "strategy")
         return Lesson(
             id="",
             title=text_of(fields, "title", TITLE, where),

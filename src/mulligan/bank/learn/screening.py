@@ -1,9 +1,8 @@
-"""Screen a lesson before it is kept: mask secrets, remove invisible text, flag attempts to instruct its reader.
+"""Screen a lesson before it is stored: mask secrets, remove invisible text, and flag attempts to instruct its reader.
 
 docs/memory.md says what the filter is for and what it misses. Phrases and commands are in tables
-(injection_patterns.toml, text/safeguards.toml); effects.py finds what they do not name.
-
-It changes nothing in a text that it has seen before. tests/bank/screening has the texts that it is measured on.
+(injection_patterns.toml, text/safeguards.toml); effects.py finds what the tables do not name. Screening a text twice
+changes nothing. The texts that the filter is measured on are in tests/bank/screening.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ from mulligan.text.safeguards import LOOK_ALIKES, Patterns, compiled, folded, pa
 from mulligan.text.secrets import mask
 
 TITLE, DESCRIPTION, CONTENT, QUERY, TAG, TAGS = 300, 2000, 20_000, 20_000, 100, 50
-"""Characters, and tags, that are kept: far more than thinkers may write, for what is written and imported."""
-_REMEMBERED = 2000
-"""Characters of a text, at most, whose flags are remembered."""
+"""Maximum characters of each text, and number of tags. Models may write far less; people and imports may write this."""
+_SHORT = 2000
+"""The flags of texts up to this many characters are remembered."""
 
 _FLAG_EMOJI = re.compile("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f")
 _TAGS = re.compile("[\U000e0000-\U000e007f]")
@@ -45,11 +44,11 @@ _LATIN_JOINED = re.compile(f"(?<=[A-Za-z])[{_JOINERS}]+(?=[A-Za-z])")
 
 
 def screened(lesson: Lesson, named: str = "") -> tuple[Lesson, tuple[str, ...]]:
-    """The lesson as it may be kept, and the flags for which it should be held back; most get none.
+    """The lesson as it may be stored, and its flags. Most lessons have none.
 
-    Flags: override, persona, role tags, tool call, asks for its prompt, exfiltration, remote code, concealment, acts
-    unasked, speaks to its reader, encoded, hidden text; of commands foreign code, payment, deletes outside, widens
-    rights, unless they stand in the text `named`.
+    named: A text whose commands earn no flags, such as the task. Flags: override, persona, role tags, tool call, asks
+    for its prompt, exfiltration, remote code, concealment, acts unasked, speaks to its reader, encoded, hidden text; of
+    commands foreign code, payment, deletes outside, widens rights.
     """
     origin = lesson.origin
     clean = replace(
@@ -64,26 +63,28 @@ def screened(lesson: Lesson, named: str = "") -> tuple[Lesson, tuple[str, ...]]:
         origin=replace(origin, reason=_kept(origin.reason, DESCRIPTION), by=_kept(origin.by, TITLE)),
         context=cast(Mapping[str, Json], _each_text(dict(lesson.context), _kept)),
     )
-    visibly = (_FLAG_EMOJI.sub(" ", text) for text in _texts(lesson))
-    hides = any(pattern.search(text) for text in visibly for pattern in (_TAGS, _BIDI, _SMUGGLED))
-    hidden = {"hidden text"} if hides else set[str]()
+    without_flags = (_FLAG_EMOJI.sub(" ", text) for text in _texts(lesson))
+    hides_text = any(pattern.search(text) for text in without_flags for pattern in (_TAGS, _BIDI, _SMUGGLED))
+    hidden = {"hidden text"} if hides_text else set[str]()
     return clean, tuple(sorted(hidden.union(*(flags_of(text, named) for text in {*_texts(clean)} - {""}))))
 
 
 def _kept(text: str, most: int) -> str:
-    """Without what cannot be seen, secrets masked, no longer than `most` characters."""
+    """The text without invisible characters, with secrets masked, and at most `most` characters long."""
     text = mask(visible(text)) if text else ""
-    while len(text) > most:  # again: the cut may go through an emoji of several characters, or leave what is a key
+    while len(text) > most:  # the cut may go through an emoji of several characters, or leave something like a key
         text = mask(visible(text[: most - 1]).rstrip() + "…")
     return text
 
 
 def visible(text: str) -> str:
-    """Without control characters, half surrogates and characters that only hide or reorder text. Joiners stay where
-    scripts and emoji need them."""
+    """The text without control characters, lone surrogates, and characters that only hide or reorder text.
+
+    Joiners stay where scripts and emoji need them.
+    """
     text = text.replace("\r\n", "\n")
     before = ""
-    while text != before:  # what was kept apart may hide something once it stands together
+    while text != before:  # characters that were apart may hide something once they are next to each other
         before = text
         text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs"))
         pieces, flags = _FLAG_EMOJI.split(text), [*_FLAG_EMOJI.findall(text), ""]
@@ -94,8 +95,8 @@ def visible(text: str) -> str:
 
 
 def _texts(lesson: Lesson) -> list[str]:
-    """All that somebody may be shown. A title often names what the content acts on, so they are read together."""
-    content = lesson.content.removeprefix("fails: ")  # how hooks begin a quote, and no reason for what it quotes
+    """All texts of a lesson. The title often names what the content acts on, so these two are one text."""
+    content = lesson.content.removeprefix("fails: ")  # hooks begin a quotation with it
     texts = [f"{lesson.title}.\n{content}", lesson.description, lesson.query, lesson.kind, *lesson.tags]
     texts.append(lesson.origin.reason)
     _each_text(dict(lesson.context), lambda text, _: texts.append(text))
@@ -103,7 +104,7 @@ def _texts(lesson: Lesson) -> list[str]:
 
 
 def _each_text(value: Json, change: Callable[[str, int], Any]) -> Json:
-    """A copy with each text and key changed by `change(text, characters that are kept of it)`."""
+    """A copy in which each text and key is replaced by `change(text, maximum length)`."""
     if isinstance(value, str):
         return change(value, CONTENT)
     if isinstance(value, list):
@@ -131,7 +132,7 @@ def _patterns(table: str) -> Patterns:
 
 
 def _read_aloud(text: str) -> str:
-    """The folded text with digits in words read as letters, and without accents: `1gn0re` is ignore."""
+    """The folded text without accents and with the digits in words read as letters: `1gn0re` is ignore."""
     bare = "".join(char for char in unicodedata.normalize("NFD", text) if unicodedata.category(char) != "Mn")
     return _MIXED.sub(lambda word: word[0].replace("1", "i").translate(_LEET), bare)
 
@@ -147,7 +148,7 @@ _WARNS = re.compile(
     r"(?!\s+(?:hesitate|fail|forget))[^.;:!?,]{0,60}"
     r"|(?:不要|不得|不能|切勿|禁止|避免|拒绝|決して)[^。;:!?]{0,16})$".translate(LOOK_ALIKES)
 )
-"""Before a command: it is warned of."""
+"""Text before a command that warns of it."""
 _ABOUT = re.compile(
     r"\b(?:injections?|injected|attacks?|attackers?|jailbreaks?|untrusted|hostile|malicious|phishing|treat\w*|data|content"
     r"|passages?|paragraphs?)\b"
@@ -162,9 +163,8 @@ _DECODE = re.compile(
 
 
 def flags_of(text: str, named: str = "") -> tuple[str, ...]:
-    """The flags that this text earns, sorted; none for most. named: a text whose commands are none, such as the
-    task."""
-    return (_flags_of_short if len(text) + len(named) <= _REMEMBERED else _flags_of)(text, named)
+    """The flags of a text, sorted. named: a text whose commands earn no flags, such as the task."""
+    return (_flags_of_short if len(text) + len(named) <= _SHORT else _flags_of)(text, named)
 
 
 def _flags_of(text: str, named: str) -> tuple[str, ...]:
@@ -172,61 +172,60 @@ def _flags_of(text: str, named: str) -> tuple[str, ...]:
     return tuple(
         sorted(
             {
-                *_found(text, named),
+                *_flags_by_pattern(text, named),
                 *effects_of(text),
-                *(flag for blob in _blobs(text) for flag in ("encoded", *_found(blob))),
+                *(flag for blob in _blobs(text) for flag in ("encoded", *_flags_by_pattern(blob))),
             }
         )
     )
 
 
 _flags_of_short = lru_cache(maxsize=1000)(_flags_of)
-"""The facts that rules draw say the same again and again."""
+"""Remembered, because the facts that rules draw repeat the same texts."""
 
 
-def _found(text: str, named: str = "") -> Iterator[str]:
+def _flags_by_pattern(text: str, named: str = "") -> Iterator[str]:
     simple = folded(text)
     aloud = _read_aloud(simple)
     quoted = [found.span() for found in _QUOTED.finditer(simple)] if _ABOUT.search(simple) else []
     code = [found.span() for found in _CODE.finditer(text)]
-    # where each table of patterns is looked for, which spans do not count, and what before it makes it harmless
-    ways = (
+    nowhere = list[tuple[int, int]]()
+    # A table of patterns, the text it is applied to, the spans in which a match does not count, and the pattern that
+    # makes a match harmless if it occurs within so many characters before it.
+    searches = (
         ("phrases", simple, quoted, _FORBIDDEN, 60),
-        *([("phrases", aloud, list[tuple[int, int]](), _FORBIDDEN, 60)] if aloud != simple else []),
+        *([("phrases", aloud, nowhere, _FORBIDDEN, 60)] if aloud != simple else []),
         ("languages", simple, quoted, None, 0),
-        ("commands", simple, list[tuple[int, int]](), _WARNS, 90),
+        ("commands", simple, nowhere, _WARNS, 90),
         ("forbids", simple, quoted, None, 0),
         ("markup", text, code, None, 0),
     )
-    for table, where, spans, harmless, before in ways:
+    for table, searched, spans, harmless, distance in searches:
         for flag, pattern in _patterns(table):
-            for found in pattern.finditer(where):
-                at, end = found.span()
-                if any(start <= at and end <= stop for start, stop in spans):
+            for match in pattern.finditer(searched):
+                begin, end = match.span()
+                if any(start <= begin and end <= stop for start, stop in spans):
                     continue
-                if harmless and harmless.search(where[max(at - before, 0) : at]):
+                if harmless and harmless.search(searched[max(begin - distance, 0) : begin]):
                     continue
-                if table == "commands" and FORBIDS.match(where, end):
+                if table == "commands" and (FORBIDS.match(searched, end) or match[0] in named):
                     continue
-                if table != "commands" or found[0] not in named:
-                    yield flag
-                    break
+                yield flag
+                break
 
 
 def _blobs(text: str) -> Iterator[str]:
-    """What base64 in the text stands for, where it is to be decoded or says something that earns a flag by itself."""
-    asked = bool(_DECODE.search(text))
-    for found in _BLOB.finditer(text):
-        if (
-            not re.fullmatch(r"[0-9a-fA-F]+", found[0])
-            and (decoded := _decoded(found[0]))
-            and (asked or any(_found(decoded)))
-        ):
+    """The decoded base64 in a text, if the text asks to decode it, or the decoded text earns a flag."""
+    asks_to_decode = bool(_DECODE.search(text))
+    for match in _BLOB.finditer(text):
+        is_hex = re.fullmatch(r"[0-9a-fA-F]+", match[0])
+        decoded = "" if is_hex else _decoded(match[0])
+        if decoded and (asks_to_decode or any(_flags_by_pattern(decoded))):
             yield decoded
 
 
 def _decoded(blob: str) -> str:
-    """The text in it; "" where it is none."""
+    """The text in a base64 string; "" if it is not text."""
     body = blob.rstrip("=").translate(str.maketrans("-_", "+/"))
     try:
         decoded = base64.b64decode(body + "=" * (-len(body) % 4), validate=True).decode()
@@ -236,15 +235,15 @@ def _decoded(blob: str) -> str:
 
 
 def addition_of(lesson: Lesson, *, quarantine: bool, named: str = "") -> Addition:
-    """The lesson with secrets masked, flagged, and held back for its flags where `quarantine`.
+    """The screened lesson in the form that the store takes. With `quarantine`, a flagged lesson is quarantined.
 
-    named: what the task and its check say. A command that stands there is flagged, and holds nothing back.
+    named: the text of the task and its check. A command in it is flagged, but does not quarantine the lesson.
     """
-    given = lesson
-    lesson, flags = screened(given)
+    original = lesson
+    lesson, flags = screened(original)
     if flags:
-        held = quarantine and bool(screened(given, named)[1] if named else flags)
-        state = "quarantined" if held and lesson.state == "active" else lesson.state
+        suspicious = quarantine and bool(screened(original, named)[1] if named else flags)
+        state = "quarantined" if suspicious and lesson.state == "active" else lesson.state
         lesson = replace(lesson, state=state, flags=tuple(dict.fromkeys((*lesson.flags, *flags))))
     fact = lesson.nature == "fact"
     lesson = replace(lesson, subject=subject_of(lesson) if fact else "")
@@ -253,7 +252,7 @@ def addition_of(lesson: Lesson, *, quarantine: bool, named: str = "") -> Additio
 
 
 def pair_keys_of(pair: Lesson) -> tuple[str, ...]:
-    """What a query pair is looked up by: its graph, and its shape there."""
+    """The keys that a query pair is looked up by: that of its graph, and that of its shape in this graph."""
     graph = str(pair.context.get("graph"))
     return pair_key(pair.agent_id, graph), pair_key(pair.agent_id, graph, pair.query)
 
@@ -264,9 +263,11 @@ def pair_key(agent_id: str, graph: str, shape: str = "") -> str:
 
 
 def fingerprint(lesson: Lesson) -> str:
-    """Equal for lessons that may be duplicates: those that say the same but for white space and capitals; of facts, in
-    the same project, whatever became of the task, and of facts by rule, whichever task it was; of query pairs, over the
-    same graph."""
+    """A hash that is equal for duplicates: lessons whose texts differ only in white space and case.
+
+    Facts must be of the same project, but may have different outcomes (and, if drawn by a rule, different tasks). Query
+    pairs must be of the same graph.
+    """
     kind = f"fact {lesson.project}" if lesson.nature == "fact" else lesson.outcome
     kind = f"query_pair {lesson.context.get('graph')}" if lesson.nature == "query_pair" else kind
     parts = (kind, *compared_text(lesson))

@@ -1,7 +1,7 @@
-"""Render episodes as text with steps that a model can cite, and make an episode of a client's plain trajectory.
+"""Render episodes as text with steps that a model can cite, and turn a client's plain trajectory into an episode.
 
-Steps are named s1, s2, … and run on over all trials and episodes. A trial's steps are those of its trajectory; a trial
-without any has its output as its one step.
+Steps are named s1, s2, … and numbered through all trials and episodes. The only step of a trial without a trajectory is
+its output.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from mulligan.text.formatting import check_text, fenced, labelled, result_text, 
 from mulligan.text.truncate import estimate, truncate, truncate_text
 
 TOKENS = 8000
-"""What all of it may take in a question. A fifth of it at most is the task's."""
+"""Maximum tokens of rendered episodes in a question. The task takes at most a fifth."""
 _VERDICTS = {True: "passed", False: "failed", None: "not judged"}
 
 
 @dataclass(frozen=True)
 class StepPosition:
-    """Where a citable step is: the number of the episode among those given (from 0), of the trial, and of the step."""
+    """Where a step is: the index of its episode (from 0), the number of its trial, and its own number."""
 
     episode: int
     trial: int
@@ -35,7 +35,7 @@ class StepPosition:
 
 
 def step_positions(episodes: Sequence[Episode]) -> tuple[StepPosition, ...]:
-    """The place of s1, s2, … in these episodes."""
+    """The positions of s1, s2, … in these episodes."""
     return tuple(
         StepPosition(n, trial.number, step)
         for n, episode in enumerate(episodes)
@@ -45,8 +45,10 @@ def step_positions(episodes: Sequence[Episode]) -> tuple[StepPosition, ...]:
 
 
 def pair_of(episode: Episode) -> Episode | None:
-    """The episode with two trials alone, the last that failed before the first that passed, and without the reflection
-    between them. None where it did not fail first, or never passed."""
+    """The episode with only its first passed trial and the last failed one before it, without reflections.
+
+    None if it did not fail first, or never passed.
+    """
     verdicts = [trial.feedback.passed if trial.feedback else None for trial in episode.trials]
     if not episode.solved or True not in verdicts:
         return None
@@ -58,11 +60,10 @@ def pair_of(episode: Episode) -> Episode | None:
 
 
 def render(episodes: Sequence[Episode], tokens: int = TOKENS) -> tuple[str, str]:
-    """Renders the task and the trajectories, fenced, within about so many tokens: `{{task}}` and `{{trajectory}}` of a
-    prompt.
+    """Renders the task and the trajectories, fenced, within about this many tokens, for the slots of a prompt.
 
-    Observations, outputs and feedback are shortened first, the longest of all trials before the others; then what was
-    thought and done; where even that is too much, steps from the middle are left out, with a note of which.
+    Observations, outputs and feedback are shortened first, the longest ones most; then thoughts and actions. If that is
+    not enough, steps in the middle are left out, with a note.
     """
     tasks = [task_text(episode.task) for episode in episodes]
     same = len(set(tasks)) == 1
@@ -73,7 +74,7 @@ def render(episodes: Sequence[Episode], tokens: int = TOKENS) -> tuple[str, str]
     text = ""
     for fit in (_levelled, partial(_levelled, hard=True), _without_middle):
         over = 0
-        for _ in range(3):  # headings and indents take room, too: how much is known when it stands
+        for _ in range(3):  # headings and indents take room, too: how much is known only afterwards
             text = _joined(episodes, fit(pieces, left - over), each)
             if (more := estimate(text) - left) <= 0:
                 return task, text
@@ -86,7 +87,12 @@ _LABELS = ("thought", "action", "observation")
 
 @dataclass(frozen=True)
 class _TrajectoryLine:
-    """A piece of a trial. step: its number within the trial; 0 for a line about the whole trial."""
+    """A labelled text of a trial.
+
+    Attributes:
+        step: the number of its step within the trial; 0 if it is about the whole trial.
+        soft: whether it is shortened before others.
+    """
 
     label: str
     text: str
@@ -127,7 +133,7 @@ _HEAD = 6
 
 
 def _levelled(trials: _Trials, tokens: int, *, hard: bool = False) -> _Trials:
-    """The lines shortened, the longest first; what is not soft only where `hard`."""
+    """The trials with long lines shortened. Lines that are not soft are only shortened with `hard`."""
     lines = [line for trial in trials for line in trial]
     steps = [Step(observation=line.text) if line.soft or hard else Step(action=line.text) for line in lines]
     cut = iter(truncate(steps, max(tokens - _HEAD * len(lines) - 20 * len(trials), 0)))
@@ -137,7 +143,7 @@ def _levelled(trials: _Trials, tokens: int, *, hard: bool = False) -> _Trials:
 
 
 def _without_middle(trials: _Trials, tokens: int) -> _Trials:
-    """As many lines from both ends of all trials as fit, none of them longer than a twentieth of the room."""
+    """As many lines from both ends of all trials as fit, each shortened to a twentieth of the room."""
     numbered = [
         (n, replace(line, text=truncate_text(line.text, max(tokens, 0) // 20)))
         for n, trial in enumerate(trials)
@@ -155,7 +161,7 @@ def _without_middle(trials: _Trials, tokens: int) -> _Trials:
 
 
 def _joined(episodes: Sequence[Episode], trials: _Trials, tasks: Sequence[str]) -> str:
-    """The headings and fences around the lines; `tasks` only where they differ."""
+    """The lines with their headings and fences. tasks: the text of each episode's task, if they differ."""
     parts: list[str] = []
     rest, first = iter(trials), 1
     for number, episode in enumerate(episodes, 1):
@@ -189,7 +195,7 @@ def _trial(trial: Trial, lines: Sequence[_TrajectoryLine], first: int, last: str
 
 
 def _quoted(text: str) -> str:
-    """Behind its label on one line, else indented below it: no line of the text can pass for a step of its own."""
+    """The text after its label, or indented below it if it has several lines, so that no line looks like a step."""
     text = text.strip("\n")
     lines = text.splitlines()
     return f" {text}" if len(lines) < 2 else "".join(f"\n  {line}" for line in lines)
@@ -208,15 +214,22 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 ROLES = ("user", "assistant", "tool")
 STEPS, CHARACTERS = 2000, 2_000_000
-"""What a plain trajectory may have: items, and characters in all of them and the query."""
+"""Maximum number of items in a plain trajectory, and of characters in these and the query."""
 
 
 def episode_of(trajectory: Json, query: str, success_signal: bool | None = None) -> Episode:
-    """One trial of this task from a plain trajectory: `[{"step", "role", "content", "metadata"?}, …]`, an item a step.
+    """An episode of one trial from a plain trajectory: `[{"step", "role", "content", "metadata"?}, …]`.
 
-    What the assistant says is an action, what a tool or the user says an observation; the last that the assistant said
-    is the output. The signal is the trial's verdict. The same input gives the same episode, its id included. Raises
-    `InvalidInput` for an empty trajectory or query, for what is too large, and for items of another shape, by number.
+    Each item becomes a step: an action if the assistant said it, else an observation. The last content of the assistant
+    is the output. The same input gives the same episode with the same id.
+
+    Args:
+        trajectory: The list of items.
+        query: The task.
+        success_signal: The verdict on the trial; None if it was not judged.
+
+    Raises:
+        InvalidInput: The trajectory or the query is empty or too large, or an item has the wrong shape.
     """
     if not isinstance(query, str) or not query.strip():
         raise InvalidInput("The query is empty: describe the task in it.")
@@ -243,7 +256,7 @@ def episode_of(trajectory: Json, query: str, success_signal: bool | None = None)
 
 
 def are_steps(trajectory: Json) -> bool:
-    """Whether `episode_of` is to read it: plain steps, and all that is in no known form of messages."""
+    """Whether `episode_of` should read this: it holds plain steps, or is in no known format of messages."""
     items = cast(list[Json], trajectory) if isinstance(trajectory, list) else []
     if items and all(isinstance(item, dict) and _is_plain(cast("dict[str, Json]", item)) for item in items):
         return True
@@ -283,6 +296,6 @@ def account_text(account: Account) -> str:
 
 
 def episode_text(episode: Episode, tokens: int = 600) -> str:
-    """The account of an episode within about so many tokens: whether it passed, the task, and what was done."""
+    """The account of an episode within about this many tokens: whether it passed, the task, and what was done."""
     text = "\n\n".join(render([episode], tokens))
     return account_text(Account(episode.id, "", 0.0, text, episode.solved if episode.judged else None))

@@ -1,4 +1,4 @@
-"""Check the fields of lessons that people and programs write. What a model answers is checked in `extraction`."""
+"""Check the fields of lessons that people and programs write. Answers of models are checked in `extraction`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
         lambda value: isinstance(value, list | tuple) and all(isinstance(one, str) for one in cast(list[Any], value)),
     ),
 }
-"""By the types of `LessonFields` that are no choice: what a value must be, in words, and the check."""
+"""For each type in `LessonFields` that is not a choice: what a value must be, in words, and the check."""
 
 
 def check_of(kind: Any) -> tuple[str, Callable[[Any], bool]]:
-    """What a value of this type must be, in words, and whether one is."""
+    """What a value of this type must be, in words, and the check for it."""
     if kind in _CHECKS:
         return _CHECKS[kind]
     words = sorted(get_args(kind), key=lambda word: not word)
@@ -42,12 +42,12 @@ def check_of(kind: Any) -> tuple[str, Callable[[Any], bool]]:
 
 
 def checked_fields(given: Mapping[str, Any], where: str = "A lesson", *, whole: bool = False) -> dict[str, Any]:
-    """The fields of a lesson as they are kept: texts without white space around them, tags as a tuple.
+    """The fields of a lesson as they are stored: texts are stripped, and lists become tuples.
 
     Args:
-        given: Values by the names of the fields, which are those of `LessonFields`.
+        given: Values by the names in `LessonFields`.
         where: What errors call the lesson.
-        whole: Whether title and content have to be among them.
+        whole: Whether the title and the content are required.
 
     Raises:
         UnknownName: A field does not exist, or cannot be edited.

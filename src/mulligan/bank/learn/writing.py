@@ -1,4 +1,4 @@
-"""Writes the lessons of a bank: screened, embedded, folded, and with the facts that they replace superseded."""
+"""Write lessons into the store: screen, embed and fold them, and supersede the facts that they replace."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mulligan.bank.learn.facts import (
-    claims,
-    contradicts,
-    keys,
-    names_in,
-    shows_more,
-)
+from mulligan.bank.learn.facts import claims, contradicts, keys, names_in, shows_more
 from mulligan.bank.learn.screening import addition_of, fingerprint
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.index import Indexes
@@ -30,19 +24,19 @@ from mulligan.core.protocols import Learned
 from mulligan.core.records import Json, Lesson, LessonState, Origin
 from mulligan.core.work_queue import Claim
 
-MEETINGS = 100
-"""How often a change of a lesson is begun anew where others change it meanwhile."""
+MAX_CONFLICTS = 100
+"""How often a change of a lesson is tried again because others change it at the same time."""
 
 
 class LessonWriter:
-    """Writes the lessons of a bank, for whoever makes them: learning, merging, or a person."""
+    """Writes the lessons of a bank, whether they come from learning, from merging or from a person."""
 
     def __init__(self, ports: Ports, indexes: Indexes) -> None:
         self._ports, self._indexes = ports, indexes
         self._lessons = ports.memory.lessons
 
     def new_lesson(self, draft: Lesson, agent_id: str, experience: str = "") -> Lesson:
-        """The draft with an id, its agent, the time, and when it expires."""
+        """The draft with an id, its agent, its time, and the time when it expires."""
         now = round(time.time(), 3)
         expires = self._ports.settings.expiry(draft) if draft.expires is None else draft.expires
         id = secrets.token_hex(8)
@@ -51,41 +45,42 @@ class LessonWriter:
     async def present(
         self, agent_id: str, ids: Sequence[str], states: Sequence[LessonState] = ("active",)
     ) -> list[Lesson]:
-        """Those of these lessons that exist and are in one of these states; in any state where none is named."""
-        found = await self._lessons.there(agent_id, ids) if ids else ()
-        return [lesson for lesson in found if not states or lesson.state in states]
+        """The lessons with these ids that exist and have one of these states. No states: any state."""
+        lessons = await self._lessons.there(agent_id, ids) if ids else ()
+        return [lesson for lesson in lessons if not states or lesson.state in states]
 
     async def facts(self, agent_id: str, project: str, **found_by: Iterable[str]) -> Sequence[Lesson]:
-        """The active facts of a project that have one of these keys; found_by: see `keys`."""
+        """The active facts of a project with at least one of these keys. found_by: see `facts.keys`."""
         which = Selection(nature="fact", project=project, keys=keys(agent_id, project, **found_by), limit=None)
         return await self._lessons.list(agent_id, which) if which.keys else ()
 
     async def entries(
         self, lessons: Sequence[Lesson], *, named: str = "", by_a_person: bool = False, embed: bool = True
     ) -> list[Addition]:
-        """The lessons as the store takes them, with vectors if the embedder answers.
+        """The lessons in the form that the store takes, with vectors if the embedder answers.
 
         Args:
             lessons: Lessons with ids.
-            named: The text of the task and its check; commands that stand in it hold no lesson back.
-            by_a_person: A person wrote them, so flags hold none of them back.
-            embed: Whether vectors are made; else those stay that are there.
+            named: The text of the task and its check. Commands in it do not quarantine a lesson.
+            by_a_person: Whether a person wrote the lessons. Then flags do not quarantine them.
+            embed: Whether vectors are computed. Otherwise existing ones stay.
         """
         quarantine = self._ports.settings.quarantine and not by_a_person
         entries = [addition_of(lesson, quarantine=quarantine, named=named) for lesson in lessons]
         return await self._embedded(entries) if embed else entries
 
     async def _embedded(self, entries: Sequence[Addition], known: Container[str] = ()) -> list[Addition]:
-        """The entries with vectors, if the embedder answers. known: fingerprints of lessons that have theirs."""
+        """The entries with vectors, if the embedder answers. known: fingerprints of lessons that are embedded
+        already."""
         new = [entry for entry in entries if entry.fingerprint not in known]
         parts = await self._ports.vectors.parts([entry.lesson for entry in new]) if new else None
         if parts is None:
             return list(entries)
-        made = {entry.lesson.id: vectors for entry, vectors in zip(new, parts, strict=True)}
+        vectors = {entry.lesson.id: vectors for entry, vectors in zip(new, parts, strict=True)}
         embedder = self._ports.vectors.id
         return [
-            replace(entry, lesson=replace(entry.lesson, embedder=embedder), vectors=made[entry.lesson.id])
-            if entry.lesson.id in made
+            replace(entry, lesson=replace(entry.lesson, embedder=embedder), vectors=vectors[entry.lesson.id])
+            if entry.lesson.id in vectors
             else entry
             for entry in entries
         ]
@@ -101,16 +96,16 @@ class LessonWriter:
         by_a_person: bool = False,
         fold: bool = True,
     ) -> Learned:
-        """Keeps new lessons, folds exact duplicates, and queues the search for near-duplicates.
+        """Stores new lessons, folds exact duplicates, and queues the search for near-duplicates.
 
         Args:
-            agent_id: Whose lessons they become.
+            agent_id: The agent that the lessons belong to.
             lessons: Lessons with ids.
-            claim: The work that this settles, in the same transaction; None where there is none.
-            result: What the work keeps of itself; the ids of the lessons are added to it.
+            claim: The work that is settled in the same transaction, if any.
+            result: The result of that work, to which the ids of the lessons are added.
             named: See `entries`.
             by_a_person: See `entries`.
-            fold: False keeps each as a lesson apart, whatever the settings say.
+            fold: False stores duplicates too, whatever the settings say.
         """
         entries = await self.entries(lessons, named=named, by_a_person=by_a_person, embed=False)
         entries, twins = await self._replacing(agent_id, entries)
@@ -131,21 +126,21 @@ class LessonWriter:
                 keeping.facts["lesson"] = kept[0].id
             keeping.facts |= {"new": len(new) - held, "quarantined": held, "known": len(kept) - len(new) + len(skipped)}
         if self._ports.vectors.id and any(one.lesson.id in new and one.fingerprint in twins for one in entries):
-            # its twin was retired meanwhile, or stored by a version with other fingerprints
+            # Its twin has been retired since, or an earlier version stored it with another fingerprint.
             await self._ports.memory.queue.enqueue("embed", agent_id, {})
         await self.queue_links(agent_id, [id for id in new if id not in quarantined])
         known = [*(one.id for one in kept if one.folded), *skipped]
         return await self.report(agent_id, new, known, result, claim.id if claim else None)
 
     async def queue_links(self, agent_id: str, ids: Sequence[str]) -> None:
-        """Queues the search for lessons that nearly say what these say; it needs an embedder."""
+        """Queues the search for near-duplicates of these lessons, if there is an embedder."""
         if ids and self._ports.vectors.embedder is not None and not self._ports.settings.paper:
             await self._ports.memory.queue.enqueue("link", agent_id, {"lessons": list(ids)})
 
     async def report(
         self, agent_id: str, new: Sequence[str], known: Sequence[str], result: Mapping[str, Any], work: str | None
     ) -> Learned:
-        """What was learned. Known lessons that are not recalled any more are named as held back or retired."""
+        """The result of learning. Known lessons that are no longer recalled are listed as quarantined or retired."""
         known = [id for id in dict.fromkeys(known) if id not in new]
         held = set(new).intersection(result.get("quarantined", ()))
         retired: list[str] = []
@@ -180,19 +175,19 @@ class LessonWriter:
         detail: Json = None,
         by_a_person: bool = False,
     ) -> Lesson:
-        """Changes a lesson, and returns it as it then is. What others change meanwhile stays.
+        """Changes a lesson and returns the result. Changes that others make at the same time are kept.
 
         Args:
-            agent_id: Whose lesson it is.
+            agent_id: The agent that the lesson belongs to.
             id: The lesson's id.
-            change: What its history calls this.
-            changed: Gives the lesson with its new fields, of the lesson as it is now; called again where that changed
-                before it was written. Nothing is written where it gives the same.
-            detail: What its history keeps of the change.
+            change: The name of the change in the lesson's history.
+            changed: Returns the changed lesson, given the current one. It is called again if the lesson changes before
+                the result is written. If it returns the lesson unchanged, nothing is written.
+            detail: Details for the history.
             by_a_person: See `entries`.
         """
         with operation("change", facts={"bank": agent_id, "lesson": id, "change": change}) as changing:
-            for _ in range(MEETINGS):
+            for _ in range(MAX_CONFLICTS):
                 (before,) = await self._lessons.get(agent_id, [id])
                 after, entry = changed(before), None
                 if after == before:
@@ -225,7 +220,7 @@ class LessonWriter:
         return await self.change(agent_id, lesson.id, "quarantined", received)
 
     async def doubt(self, fact: Lesson, why: str) -> None:
-        """Marks an active fact as one that is to be checked."""
+        """Marks an active fact as to be checked."""
 
         def doubted(now: Lesson) -> Lesson:
             return replace(now, to_check=why) if now.state == "active" else now
@@ -233,11 +228,10 @@ class LessonWriter:
         await self.change(fact.agent_id, fact.id, "doubted", doubted, detail=detail_of(why))
 
     async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> tuple[list[Addition], set[str]]:
-        """The entries, and the fingerprints of active facts that say what one of these says. A fact names as its
-        parents the known facts, none newer, that it contradicts, or to which it adds an attempt that passes: it
-        supersedes them.
+        """The entries with the facts that they replace as parents, and the fingerprints of active facts equal to one.
 
-        Facts that rest on one of these, by its id or by a name that has gone, are marked as to be checked.
+        A fact replaces known facts that are not newer, if it contradicts them or adds a passing attempt to them. Other
+        facts that depend on a replaced one, by its id or by a name that is gone, are marked as to be checked.
         """
         entries, twins = list(entries), set[str]()
         for n, entry in enumerate(entries):
@@ -264,30 +258,30 @@ class LessonWriter:
     async def _without_near_duplicates(
         self, agent_id: str, entries: Sequence[Addition]
     ) -> tuple[Sequence[Addition], Sequence[str]]:
-        """The entries that no active lesson nearly says, and the ids of the lessons that say the others.
+        """The entries without near-duplicates of active lessons, and the ids of the lessons that these repeat.
 
-        Only strategies are skipped: two facts may differ in the one value that matters. Exact duplicates are left to
-        be folded.
+        Only strategies are left out, because two facts may differ in the one value that matters. Exact duplicates stay,
+        to be folded.
         """
         index = await self._indexes.of(agent_id)
         kept: list[Addition] = []
         skipped: list[str] = []
         for entry in entries:
             vector = entry.vectors.get("lesson")
-            among = index.candidates("", None if vector is None else np.frombuffer(vector, np.float32))
-            cosines = among.semantic() if entry.lesson.nature == "strategy" else None
-            near = () if cosines is None else self._ports.deduplication.near(entry.lesson, among, cosines)
-            lessons = await self.present(agent_id, [among.ids[row] for row in near])
+            candidates = index.candidates("", None if vector is None else np.frombuffer(vector, np.float32))
+            cosines = candidates.semantic() if entry.lesson.nature == "strategy" else None
+            near = () if cosines is None else self._ports.deduplication.near(entry.lesson, candidates, cosines)
+            lessons = await self.present(agent_id, [candidates.ids[row] for row in near])
             folds = self._ports.settings.fold and any(fingerprint(one) == entry.fingerprint for one in lessons)
             if near and not folds:
-                skipped.append(among.ids[near[0]])
+                skipped.append(candidates.ids[near[0]])
             else:
                 kept.append(entry)
         return kept, skipped
 
 
 def _same_entry(before: Lesson, after: Lesson) -> bool:
-    """Whether the lesson is still found by the same, and says the same."""
+    """Whether the text of the lesson, and all that it is found by, is unchanged."""
     outcome = after.outcome if before.nature == "fact" else before.outcome
     free = {
         name: getattr(after, name)

@@ -1,4 +1,4 @@
-"""What the memories of other projects need: their package, and vectors for texts."""
+"""Helpers for memories of other projects: importing their packages, and embedding texts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from mulligan.plugins import Embedder, InvalidInput
 
 
 def package(module: str, distribution: str, *, major: int = 0) -> Any:
-    """The module. Raises `InvalidInput` where it is not installed, or is older than this major version."""
+    """Imports a module. Raises `InvalidInput` if it is not installed, or is older than this major version."""
     try:
-        imported = import_module(module)
+        found = import_module(module)
     except ImportError as error:
         raise InvalidInput(f"The memory {distribution} is not installed: pip install {distribution}") from error
     installed = version(distribution)
     if int(installed.partition(".")[0]) < major:
-        wanted = f"pip install '{distribution}>={major}'"
+        command = f"pip install '{distribution}>={major}'"
         raise InvalidInput(
-            f"{distribution} {installed} is too old for this exam, which needs version {major}: {wanted}"
+            f"{distribution} {installed} is too old for this exam, which needs version {major}: {command}"
         )
-    return imported
+    return found
 
 
 async def embedded_rows(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:

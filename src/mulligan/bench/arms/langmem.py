@@ -1,4 +1,4 @@
-"""LangMem's memory tools over LangGraph's store in memory. No model is asked: an account of each episode is kept."""
+"""LangMem's memory tools with LangGraph's in-memory store. No model is used: the text of each episode is stored."""
 
 from __future__ import annotations
 
@@ -9,22 +9,27 @@ from mulligan.bench.arms._installed import embedded_rows, package
 from mulligan.plugins import Episode, Task, episode_text
 from mulligan.running import open_embedder
 
-_PLACE = ("exam",)
+_NAMESPACE = ("exam",)
 
 
 class LangMem:
-    """Shows what its search finds, `top_k` accounts at most. embedder: as in [memory]; `hash` compares words."""
+    """Recalls what a search finds.
+
+    Args:
+        embedder: as in [memory]. `hash` compares words.
+        top_k: the maximum number of episodes.
+    """
 
     def __init__(self, embedder: str = "hash", *, top_k: int = 10) -> None:
-        opened = open_embedder(embedder)
+        model = open_embedder(embedder)
 
         async def embed(texts: Sequence[str]) -> list[list[float]]:
-            return await embedded_rows(opened, texts)
+            return await embedded_rows(model, texts)
 
         langmem, stores = package("langmem", "langmem"), package("langgraph.store.memory", "langmem")
-        store = stores.InMemoryStore(index={"dims": opened.dim, "embed": embed})
-        self._keep = langmem.create_manage_memory_tool(_PLACE, store=store)
-        self._search = langmem.create_search_memory_tool(_PLACE, store=store)
+        store = stores.InMemoryStore(index={"dims": model.dim, "embed": embed})
+        self._keep = langmem.create_manage_memory_tool(_NAMESPACE, store=store)
+        self._search = langmem.create_search_memory_tool(_NAMESPACE, store=store)
         self._top_k = top_k
 
     async def learn(self, episode: Episode) -> None:

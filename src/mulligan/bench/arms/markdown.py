@@ -1,4 +1,4 @@
-"""A memory in one Markdown file: an account of each episode, the newest first."""
+"""A memory in one Markdown file: the text of each episode, newest first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _RULE = "\n\n---\n\n"
 
 
 class Markdown:
-    """Shows the top of the file, whatever the task is, within about so many tokens."""
+    """Recalls the top of the file for all tasks. tokens: about how many."""
 
     def __init__(self, tokens: int = 6000, *, folder: str) -> None:
         self._tokens = tokens
@@ -23,9 +23,9 @@ class Markdown:
 
     async def recall(self, task: Task) -> str:
         shown, left = list[str](), self._tokens
-        for account in self._file.read_text(encoding="utf-8").split(_RULE):
-            left -= estimate(account)
+        for text in self._file.read_text(encoding="utf-8").split(_RULE):
+            left -= estimate(text)
             if left < 0:
                 break
-            shown.append(account)
+            shown.append(text)
         return "\n\n".join(shown).strip()

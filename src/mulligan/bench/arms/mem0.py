@@ -1,4 +1,4 @@
-"""mem0 with its vector store in a folder. No model is asked (`infer=False`): an account of each episode is kept."""
+"""mem0 with its vector store in a folder. No model is used (`infer=False`): the text of each episode is stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_MODEL = {"provider": "openai", "config": {"api_key": "none"}}
 
 
 class _Embedding:
-    """An embedder in the form of mem0's, called in a thread."""
+    """An embedder with mem0's interface, which mem0 calls in a thread."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
@@ -30,18 +30,23 @@ class _Embedding:
 
 
 class Mem0:
-    """Shows what its search finds, `top_k` accounts at most. embedder: as in [memory]; `hash` compares words."""
+    """Recalls what a search finds.
+
+    Args:
+        embedder: as in [memory]. `hash` compares words.
+        top_k: the maximum number of episodes.
+    """
 
     def __init__(self, embedder: str = "hash", *, top_k: int = 20, folder: str) -> None:
-        opened = open_embedder(embedder)
+        model = open_embedder(embedder)
         os.environ.setdefault("MEM0_TELEMETRY", "False")
         os.environ.setdefault("MEM0_DIR", folder)
-        store = {"path": str(Path(folder, "vectors")), "embedding_model_dims": opened.dim}
+        store = {"path": str(Path(folder, "vectors")), "embedding_model_dims": model.dim}
         history = str(Path(folder, "history.db"))
         config: dict[str, Any] = {"llm": _NO_MODEL, "embedder": _NO_MODEL, "history_db_path": history}
         config["vector_store"] = {"provider": "qdrant", "config": store}
         self._memory = package("mem0", "mem0ai", major=2).Memory.from_config(config)
-        self._memory.embedding_model = _Embedding(opened)
+        self._memory.embedding_model = _Embedding(model)
         self._top_k = top_k
 
     async def learn(self, episode: Episode) -> None:
@@ -49,8 +54,8 @@ class Mem0:
         await asyncio.to_thread(self._memory.add, messages, user_id=_USER, infer=False)
 
     async def recall(self, task: Task) -> str:
-        named = {"filters": {"user_id": _USER}, "top_k": self._top_k}
-        results = (await asyncio.to_thread(self._memory.search, task.prompt, **named))["results"]
+        options = {"filters": {"user_id": _USER}, "top_k": self._top_k}
+        results = (await asyncio.to_thread(self._memory.search, task.prompt, **options))["results"]
         return "\n\n".join(row["memory"] for row in results)
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
-"""What the workers of a cluster share: the slots of providers, one actor for all, and local weights, one per machine.
+"""What the workers of a cluster share: slots for calls to providers, and on each machine the weights of local models.
 
-Each is an actor of Ray that outlives the worker that made it. It ends itself when it has had nothing to do for ten
-minutes; the next worker that needs it makes a new one.
+Each is an actor of Ray that outlives the worker that created it. It ends when it has been idle for ten minutes, and the
+next worker that needs it creates a new one.
 """
 
 from __future__ import annotations
@@ -27,42 +27,41 @@ from mulligan.models.requests import result_of
 
 T = TypeVar("T")
 NAMESPACE = "mulligan"
-BEAT, SILENT = 5.0, 20.0
-"""Seconds between two signs of life of a worker, and after which one that gives none is taken for dead."""
-IDLE = 600.0
-"""Seconds without anything to do after which an actor ends itself."""
-WAITING = 10_000
-"""The most calls of an actor at once; nearly all of them wait."""
-TRIES = 3
-"""How often an actor is made anew for one call."""
+HEARTBEAT_SECONDS, DEAD_SECONDS = 5.0, 20.0
+"""The time between two heartbeats of a worker, and after which a worker without one counts as dead."""
+IDLE_SECONDS = 600.0
+"""An actor that has been idle for this long ends."""
+MAX_CALLS = 10_000
+"""The maximum number of concurrent calls of an actor. Nearly all of them wait."""
+CALL_TRIES = 3
 
 
 class Idle:
-    """Ends its process when nobody has needed it for `IDLE` seconds."""
+    """An actor that ends its process when it has been idle for `IDLE_SECONDS`."""
 
     def __init__(self) -> None:
-        self._needed = time.monotonic()
+        self._last_use = time.monotonic()
         self._watch: asyncio.Task[None] | None = None
 
-    def needed(self) -> None:
-        """Called in each method, within the event loop of the actor."""
-        self._needed = time.monotonic()
+    def note_use(self) -> None:
+        """Each method calls this, within the event loop of the actor."""
+        self._last_use = time.monotonic()
         self._watch = self._watch or asyncio.get_running_loop().create_task(self._watching())
 
     def look(self) -> bool:
-        """Called every few seconds. Returns whether there is something to do, so that the process has to stay."""
+        """Called at each heartbeat. Returns whether the actor is busy."""
         return False
 
     async def _watching(self) -> None:
         while True:
-            await asyncio.sleep(BEAT)
-            if not self.look() and time.monotonic() - self._needed > IDLE:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            if not self.look() and time.monotonic() - self._last_use > IDLE_SECONDS:
                 os._exit(0)
 
 
 @dataclass
 class _Ticket:
-    """One call to a provider, of which this worker wants so many at most in flight, over all workers."""
+    """A call to a provider. most: the maximum number of calls in flight to it, over all workers."""
 
     worker: str
     provider: str
@@ -71,7 +70,7 @@ class _Ticket:
 
 
 class Slots(Idle):
-    """The calls in flight to each provider. A worker without a sign of life for `SILENT` seconds loses its slots."""
+    """The calls in flight to each provider. A worker without a heartbeat for `DEAD_SECONDS` loses its slots."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -80,35 +79,35 @@ class Slots(Idle):
         self._tickets: dict[str, _Ticket] = {}
 
     async def take(self, ticket: str, worker: str, provider: str, most: int) -> None:
-        """Wait until fewer than `most` calls to the provider are in flight; those who came first go first."""
-        self.needed()
+        """Wait until fewer than `most` calls to the provider are in flight, in the order of the calls."""
+        self.note_use()
         self._heard[worker] = self._clock()
-        self._tickets[ticket] = taken = _Ticket(worker, provider, most)
+        self._tickets[ticket] = new = _Ticket(worker, provider, most)
         self._grant(provider)
-        await taken.granted.wait()
+        await new.granted.wait()
 
     async def give(self, ticket: str) -> None:
-        """The call has ended, or waits no longer."""
+        """Release the slot of a call that has ended or no longer waits."""
         self._drop(ticket)
 
     async def hear(self, worker: str) -> None:
-        """The worker lives."""
-        self.needed()
+        """Note a heartbeat."""
+        self.note_use()
         self._heard[worker] = self._clock()
 
     def look(self) -> bool:
-        """Free the slots of workers that are silent."""
-        silent = {worker for worker, at in self._heard.items() if self._clock() - at > SILENT}
-        for ticket in [ticket for ticket, of in self._tickets.items() if of.worker in silent]:
-            self._drop(ticket)
-        for worker in silent:
+        """Release the slots of dead workers."""
+        dead = {worker for worker, heard in self._heard.items() if self._clock() - heard > DEAD_SECONDS}
+        for id in [id for id, ticket in self._tickets.items() if ticket.worker in dead]:
+            self._drop(id)
+        for worker in dead:
             del self._heard[worker]
         return bool(self._tickets)
 
     def _drop(self, ticket: str) -> None:
-        if (given := self._tickets.pop(ticket, None)) is not None:
-            given.granted.set()
-            self._grant(given.provider)
+        if (released := self._tickets.pop(ticket, None)) is not None:
+            released.granted.set()
+            self._grant(released.provider)
 
     def _grant(self, provider: str) -> None:
         tickets = [ticket for ticket in self._tickets.values() if ticket.provider == provider]
@@ -120,87 +119,87 @@ class Slots(Idle):
 
 
 class Weights(Idle):
-    """The local models that one machine holds for all workers there.
+    """The local models that one machine loads for all workers on it.
 
     Args:
-        variables: settings in the environment, of the worker that made it.
+        variables: environment variables with the settings of the worker that created it.
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         super().__init__()
         os.environ.update(variables)
         self._models: dict[str, Model] = {}
-        self._asked = 0
+        self._running_calls = 0
 
     async def ask(self, name: str, question: Question, sampling: Sampling) -> dict[str, Json]:
-        """The answer, or what went wrong, as `answer_in` reads it. name: of a local model."""
-        self.needed()
-        self._asked += 1
+        """The answer of a local model or its error, in the form that `answer_in` reads."""
+        self.note_use()
+        self._running_calls += 1
         try:
             if name not in self._models:
                 self._models[name] = open_model(name)
             return result_of(await self._models[name].ask(question, sampling))
-        except Unreadable as bad:
-            return not_json_row(bad)
+        except Unreadable as error:
+            return not_json_row(error)
         except (ModelError, InvalidInput) as error:
             return {"failed": str(error), "input": isinstance(error, InvalidInput)}
         finally:
-            self._asked -= 1
+            self._running_calls -= 1
 
     def look(self) -> bool:
-        return self._asked > 0
+        return self._running_calls > 0
 
 
 def answer_in(row: dict[str, Any]) -> Answer:
-    """The answer in a row that `Weights.ask` gave. Raises what the model raised."""
+    """The answer in a row from `Weights.ask`. Raises what the model raised."""
     if "failed" in row:
         raise (InvalidInput if row["input"] else ModelError)(row["failed"])
     return read_result(row, Usage(**row["usage"]))
 
 
-def _actor(made: Callable[..., Idle], name: str, arguments: Sequence[Any], node: str | None) -> Any:
-    """The actor of this name, which is made where there is none. node: the id of the machine that it has to be on."""
+def _actor(create: Callable[..., Idle], name: str, arguments: Sequence[Any], node: str | None) -> Any:
+    """The actor with this name, which is created if there is none. node: the id of its machine. None: any."""
     ray: Any = import_module("ray")
     options: dict[str, Any] = {"name": name, "namespace": NAMESPACE, "get_if_exists": True, "lifetime": "detached"}
     if node is not None:
         options["scheduling_strategy"] = on_node(node)
-    return ray.remote(made).options(**options, num_cpus=0, max_concurrency=WAITING).remote(*arguments)
+    return ray.remote(create).options(**options, num_cpus=0, max_concurrency=MAX_CALLS).remote(*arguments)
 
 
 def on_node(node: str) -> Any:
-    """Ray's way to say that something has to run on the machine of this id."""
+    """Ray's option for work that has to run on the machine with this id."""
     strategies: Any = import_module("ray.util.scheduling_strategies")
     return strategies.NodeAffinitySchedulingStrategy(node, soft=False)
 
 
 class _Shared:
-    """An actor as one worker calls it: found or made at the first call, and again when it has ended."""
+    """An actor that workers share. It is found or created at the first call, and again when it has ended."""
 
-    def __init__(self, made: Callable[..., Idle], name: str, *arguments: Any, node: str | None = None) -> None:
-        self._make: Callable[[], Any] = lambda: _actor(made, name, arguments, node)
-        self._found: Any = None
+    def __init__(self, create: Callable[..., Idle], name: str, *arguments: Any, node: str | None = None) -> None:
+        self._find: Callable[[], Any] = lambda: _actor(create, name, arguments, node)
+        self._current: Any = None
 
     async def call(self, ask: Callable[[Any], Awaitable[T]]) -> T:
-        """What the call gives. It is made again where the actor has ended before it could answer."""
-        gone: Any = import_module("ray.exceptions").RayActorError
-        for left in reversed(range(TRIES)):
+        """The result of a call. The call is repeated if the actor ended before it could answer."""
+        actor_error: Any = import_module("ray.exceptions").RayActorError
+        for left in reversed(range(CALL_TRIES)):
             try:
-                self._found = self._found or self._make()
-                return await ask(self._found)
-            except gone:
-                self._found = None
+                self._current = self._current or self._find()
+                return await ask(self._current)
+            except actor_error:
+                self._current = None
                 if not left:
                     raise
-        raise AssertionError("TRIES must be at least 1")
+        raise AssertionError("CALL_TRIES must be at least 1")
 
     def tell(self, tell: Callable[[Any], object]) -> None:
         """Call it without waiting."""
-        if self._found is not None:
-            tell(self._found)
+        if self._current is not None:
+            tell(self._current)
 
 
 class ClusterSlots:
-    """Gives the calls of this worker their slots (see `provider_client.slots_from`)."""
+    """Slots for the calls of this worker (see `provider_client.slots_from`)."""
 
     def __init__(self) -> None:
         self._worker = secrets.token_hex(8)
@@ -219,12 +218,12 @@ class ClusterSlots:
 
     async def _beat(self) -> None:
         while True:
-            await asyncio.sleep(BEAT)
+            await asyncio.sleep(HEARTBEAT_SECONDS)
             self._slots.tell(lambda slots: slots.hear.remote(self._worker))
 
 
 class SharedModel:
-    """A local model that this machine holds once, for all workers here."""
+    """A local model that this machine loads once for all its workers."""
 
     calls_tools = False
 
@@ -233,14 +232,13 @@ class SharedModel:
         self._weights = weights
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Raises as the model itself does."""
+        """Raises what the model raises."""
         row = await self._weights.call(lambda weights: weights.ask.remote(self.name, question, sampling))
         return answer_in(row)
 
 
 class SharedModels:
-    """Opens models for a worker. Questions to a local model go to the process that holds its weights on this machine;
-    other models are opened in the worker.
+    """Opens models for a worker. Local models are shared by the workers of a machine; others are not.
 
     variables: see `Weights`.
     """

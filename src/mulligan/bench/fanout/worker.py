@@ -1,4 +1,4 @@
-"""A process of Ray that works on cases: opens the run for the first one, and keeps it open for the next."""
+"""Works on cases in a process of Ray. It opens the run for the first case, and keeps it open for the next ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from mulligan.models.provider_client import slots_from
 from mulligan.recording.leases import LEASE_SECONDS
 from mulligan.store import open_store
 
-AWAKE = 0.5
-"""Seconds between two moments at which an idle worker notices that Ray interrupts it."""
-WAIT = 2 * LEASE_SECONDS
-"""Seconds that a case waits for a worker that still drives it: one of an earlier process, which Ray is about to end."""
+WAKE_SECONDS = 0.5
+"""How often an idle worker checks whether Ray interrupts it."""
+WAIT_SECONDS = 2 * LEASE_SECONDS
+"""How long a case waits for an earlier worker that still runs it, until Ray ends that worker."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,11 @@ class Job:
     Attributes:
         store: the address of the store.
         run: the id of the run.
-        config: that of the process that hands out the cases. It holds names of variables with keys, and no key.
-        folder: where that process works. A worker works there, too, if its machine has this folder.
-        variables: that process's settings in the environment: see `cluster.variables_for`.
-        version: of Mulligan over there.
+        config: the configuration of the process that distributes the cases. It contains no keys, only the names of
+            variables with keys.
+        folder: the working folder of that process. A worker uses it, too, if its machine has this folder.
+        variables: the environment variables of that process: see `variables_for` in bench.fanout.cluster.
+        version: the version of Mulligan in that process.
     """
 
     store: str
@@ -49,7 +50,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Reply:
-    """What became of a case. failed: why the run cannot go on; lost: because of the store."""
+    """The result of a case. failed: why the run cannot continue. lost: whether the store is the reason."""
 
     result: CaseResult | None = None
     notices: tuple[str, ...] = ()
@@ -58,7 +59,7 @@ class Reply:
 
 
 class _Opened:
-    """The run that this process works on, in an event loop that is there as long."""
+    """The run that this process works on, and its event loop."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -74,24 +75,26 @@ class _Opened:
 
     def work_on(self, position: int) -> Reply:
         result = self._runner.run(self._cases.work_on(self._run, position))
-        said = tuple(self._notices)
+        notices = tuple(self._notices)
         self._notices.clear()
-        return Reply(result, said)
+        return Reply(result, notices)
 
     def close(self) -> None:
         self._runner.run(self._stack.aclose())
         self._runner.close()
 
     def _stay_awake(self) -> None:
-        """Ray interrupts by Python's flag for SIGINT, without a signal that would wake the event loop."""
-        self._runner.get_loop().call_later(AWAKE, self._stay_awake)
+        """Wakes the event loop again and again, because Ray interrupts a process without sending a signal."""
+        self._runner.get_loop().call_later(WAKE_SECONDS, self._stay_awake)
 
     async def _open(self) -> tuple[BenchRun, Cases]:
         job, hooks = self.job, Hooks(notice=self._notices.append)
         async with AsyncExitStack() as stack:
             stack.enter_context(slots_from(ClusterSlots().slot))
             store = await stack.enter_async_context(open_store(job.store))
-            opener = Opener(job.config, Models(job.config, SharedModels(job.variables)), store, hooks=hooks, wait=WAIT)
+            opener = Opener(
+                job.config, Models(job.config, SharedModels(job.variables)), store, hooks=hooks, wait=WAIT_SECONDS
+            )
             opened = await stack.enter_async_context(opener.resumed(job.run))
             self._stack = stack.pop_all()
         return opened
@@ -101,13 +104,12 @@ _opened: list[_Opened] = []
 
 
 def work_on(job: Job, position: int) -> Reply:
-    """Take the case at this position to its end. The task of Ray: what is here runs in a worker."""
-    here, own = socket.gethostname(), version("mulligan")
-    if job.version != own:
+    """Finish the case at this position. Ray runs this function in a worker."""
+    host, own_version = socket.gethostname(), version("mulligan")
+    if job.version != own_version:
         return Reply(
-            failed=(
-                f"{here} has Mulligan {own}, but version {job.version} distributes the cases: install the same version."
-            )
+            failed=f"{host} has Mulligan {own_version}, but version {job.version} distributes the cases: install "
+            "the same version."
         )
     try:
         if not _opened or _opened[0].job != job:
@@ -121,10 +123,10 @@ def work_on(job: Job, position: int) -> Reply:
     except JournalDiverged as error:
         what = "; ".join(error.changed)
         return Reply(
-            failed=f"On {here}, the inputs of run {job.run} differ: {what}. Each machine needs the same files at the "
+            failed=f"On {host}, the inputs of run {job.run} differ: {what}. Each machine needs the same files at the "
             "same paths, and the same models."
         )
     except StoreError as error:
-        return Reply(failed=f"On {here}: {error}", lost=True)
-    except MulliganError as error:  # what a machine lacks: a file, a package, a key
-        return Reply(failed=f"On {here}: {error}")
+        return Reply(failed=f"On {host}: {error}", lost=True)
+    except MulliganError as error:  # the machine may lack a file, a package or a key
+        return Reply(failed=f"On {host}: {error}")

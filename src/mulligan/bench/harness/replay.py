@@ -1,8 +1,8 @@
-"""Replays a published log through the loop, with the log as the model, and lists where log and replay differ.
+"""Replays a published log through the loop, with the log as the model, and lists the differences.
 
-A log is a JSON list of objects with the keys of `Published`. Each of its episodes becomes a case of a benchmark run
-like any other, with the same loop, roles, journal, store and scoring. Settings choose what the reference did: how it
-reads answers and words feedback, a window of one, five attempts.
+A log is a JSON list of objects with the keys of `Published`. Each episode becomes a case of an ordinary benchmark run.
+Settings make the loop do what the reference did: how it reads answers and words feedback, a window of one, five
+attempts.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from mulligan.text.plain import escaped
 from mulligan.text.programs import runs_by_itself, typed, whole
 from mulligan.text.python_code import parsed, with_others
 
-_TEXTS = ("name", "prompt", "entry_point", "hidden_test")
-_LISTS = ("internal_tests", "implementations", "feedback", "reflections")
+_TEXT_KEYS = ("name", "prompt", "entry_point", "hidden_test")
+_LIST_KEYS = ("internal_tests", "implementations", "feedback", "reflections")
 _MOVE = re.compile(r"trial\.(\d+)/(act|evaluate|reflect)\b")
 _FENCE = "```"
 _INDENTED = "unexpected indent"
-"""The feedback of the reference on an indented body that it ran without the prompt."""
+"""The reference's feedback on an indented body, which it ran without the prompt."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """One episode as it was published.
+    """An episode as it was published.
 
     Attributes:
-        id: its name, with a number appended where several episodes have that name.
-        implementations: one for each trial. Where an old log has only the body, the whole function.
-        feedback: one for each trial that failed its internal tests; the reference leaves out that of the last.
-        reflections: as many, or fewer.
+        id: the name, with a number if several episodes have that name.
+        implementations: the function of each trial, even if an old log has only its body.
+        feedback: one for each trial that failed its internal tests. The reference omits that of the last trial.
+        reflections: as many as `feedback`, or fewer.
         solved: the verdict of the hidden tests.
     """
 
@@ -71,7 +71,7 @@ class Published:
 
 
 def read_log(file: str | os.PathLike[str]) -> tuple[Sequence[Published], str]:
-    """Read a log: its episodes, and the sha256 of the file. Raises `InvalidInput` that names entry and key."""
+    """The episodes of a log, and the sha256 of the file. Raises `InvalidInput` that names the entry and the key."""
     log = Path(file).expanduser()
     try:
         raw = log.read_bytes()
@@ -82,52 +82,54 @@ def read_log(file: str | os.PathLike[str]) -> tuple[Sequence[Published], str]:
         raise InvalidInput(f"The log {log} must be a JSON list of episodes, but it is not JSON: {error}.") from error
     if not isinstance(entries, list) or not entries:
         raise InvalidInput(f"The log {log} must be a JSON list of at least one episode.")
-    seen = set[str]()
-    found = list[Published]()
+    ids = set[str]()
+    episodes = list[Published]()
     for number, entry in enumerate(cast(list[Any], entries), 1):
         where = f"{log}, entry {number}"
         if not isinstance(entry, dict):
             raise InvalidInput(f"{where}: this must be an object, not {type(entry).__name__}.")
-        found.append(_episode(where, cast(dict[str, Any], entry), seen))
-    return found, hashlib.sha256(raw).hexdigest()
+        episodes.append(_episode(where, cast(dict[str, Any], entry), ids))
+    return episodes, hashlib.sha256(raw).hexdigest()
 
 
-def _episode(where: str, entry: dict[str, Any], seen: set[str]) -> Published:
+def _episode(where: str, entry: dict[str, Any], ids: set[str]) -> Published:
+    """The episode of an entry. ids: those of the earlier entries, to which its id is added."""
     if isinstance(name := entry.get("name"), str):
         where = f"{where} ({name[:60]})"
-    for key in (*_TEXTS, *_LISTS, "solved"):
+    for key in (*_TEXT_KEYS, *_LIST_KEYS, "solved"):
         if key not in entry:
             raise InvalidInput(f"{where}: the key {key!r} is missing.")
     texts, lists = dict[str, str](), dict[str, tuple[str, ...]]()
-    for key in _TEXTS:
+    for key in _TEXT_KEYS:
         if not isinstance(entry[key], str):
             raise InvalidInput(f"{where}: {key!r} must be a string, not {type(entry[key]).__name__}.")
         texts[key] = escaped(entry[key])
-    for key in _LISTS:
+    for key in _LIST_KEYS:
         lists[key] = _texts(where, key, entry[key])
     if not isinstance(entry["solved"], bool):
         raise InvalidInput(f"{where}: 'solved' must be true or false, not {entry['solved']!r}.")
-    made = len(lists["implementations"])
-    if not made:
+    trials = len(lists["implementations"])
+    if not trials:
         raise InvalidInput(f"{where}: 'implementations' is empty, but each trial has one.")
     for key in ("feedback", "reflections"):
-        if len(lists[key]) > made:
-            raise InvalidInput(f"{where}: {key!r} has {len(lists[key])} strings for {made} implementations.")
-    if len(lists["feedback"]) < made - 1:
-        raise InvalidInput(f"{where}: 'feedback' has {len(lists['feedback'])} strings, but {made - 1} trials failed.")
-    names = (texts["name"] + (f"#{several}" if several > 1 else "") for several in count(1))
-    id = next(name for name in names if name not in seen)
-    seen.add(id)
-    words = (*lists["feedback"], *[""] * made)
+        if len(lists[key]) > trials:
+            raise InvalidInput(f"{where}: {key!r} has {len(lists[key])} strings for {trials} implementations.")
+    if len(lists["feedback"]) < trials - 1:
+        raise InvalidInput(f"{where}: 'feedback' has {len(lists['feedback'])} strings, but {trials - 1} trials failed.")
+    names = (texts["name"] + (f"#{number}" if number > 1 else "") for number in count(1))
+    id = next(name for name in names if name not in ids)
+    ids.add(id)
+    feedback_or_none = (*lists["feedback"], *[""] * trials)
     lists["implementations"] = tuple(
         code if _INDENTED in feedback or not code[:1].isspace() or parsed(code) else whole(code, texts["prompt"])
-        for code, feedback in zip(lists["implementations"], words, strict=False)
+        for code, feedback in zip(lists["implementations"], feedback_or_none, strict=False)
     )
     fields: dict[str, Any] = {**texts, **lists}
     return Published(id=id, **fields, solved=entry["solved"])
 
 
 def _texts(where: str, key: str, value: object) -> tuple[str, ...]:
+    """The strings in the list under a key. Raises `InvalidInput`."""
     if not isinstance(value, list):
         raise InvalidInput(f"{where}: {key!r} must be a list of strings, not {type(value).__name__}.")
     for number, text in enumerate(cast(list[Any], value), 1):
@@ -137,14 +139,14 @@ def _texts(where: str, key: str, value: object) -> tuple[str, ...]:
 
 
 class LogModel:
-    """A model that answers from the log, with its tests, or the implementation or reflection of the trial."""
+    """A model that answers with the tests, implementations and reflections of a log."""
 
     def __init__(self, name: str, log: Published, sha256: str) -> None:
         self.name, self.id = name, f"{name}@{sha256[:12]}"
         self._log = log
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Raises `ModelError` where the log has no answer."""
+        """Raises `ModelError` if the log has no answer."""
         move = _MOVE.search(path())
         if move is None:
             raise ModelError(f"{self.name}: the log answers only within a trial, but was asked in {path()!r}.")
@@ -173,7 +175,7 @@ TRIALS = 5
 HIDDEN_SECONDS = 10.0
 _UNDEFINED = re.compile(r"name '\w+' is not defined")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
-_WORDED = [
+_PYTHON_MESSAGES = [
     re.compile(pattern)
     for pattern in (
         r"local variable '\w+' referenced before assignment|cannot access local variable '\w+' where .*",
@@ -184,7 +186,7 @@ _WORDED = [
         r".*\(<string>, line \d+\)",
     )
 ]
-"""Messages of exceptions whose words differ between versions of Python."""
+"""Messages of exceptions that differ between versions of Python."""
 
 METHOD = Method(
     Spec("complete", {"output": "code", "reading": "reference", "temperatures": [0.0]}),
@@ -201,9 +203,9 @@ class Parting:
     """One difference between log and replay.
 
     Attributes:
-        where: "tests", "trials", "verdict", "feedback of trial 2", for example.
-        expected: in the log. got: in the replay.
-        hint: the likely cause, where the texts show one; else empty.
+        where: such as "tests", "trials", "verdict" or "feedback of trial 2".
+        expected, got: the text in the log and in the replay.
+        hint: the likely cause. Empty: unknown.
     """
 
     where: str
@@ -214,7 +216,7 @@ class Parting:
 
 @dataclass(frozen=True)
 class Compared:
-    """An episode of the log compared with its replay. trials: how many the replay has."""
+    """An episode of the log, compared with its replay. trials: the number of trials in the replay."""
 
     case: str
     episode: str
@@ -228,17 +230,17 @@ class Compared:
 
 @dataclass(frozen=True)
 class Replayed:
-    """A log compared with its replay. run: the id of the benchmark run that records the replay."""
+    """A log, compared with its replay. run: the id of the benchmark run that records the replay."""
 
     run: str
     compared: Sequence[Compared]
 
     @property
     def agreeing(self) -> int:
-        return sum(one.agrees for one in self.compared)
+        return sum(episode.agrees for episode in self.compared)
 
     def to_json(self) -> Json:
-        rows = [{**asdict(one), "partings": [asdict(each) for each in one.partings]} for one in self.compared]
+        rows = [asdict(episode) for episode in self.compared]
         parted = [row for row in rows if row["partings"]]
         return {"run": self.run, "episodes": len(rows), "agree": self.agreeing, "parted": parted}
 
@@ -252,10 +254,10 @@ async def replay_log(
     store: Store | None = None,
     hooks: Hooks = Hooks(),
 ) -> Replayed:
-    """Replay each published episode of the file; compare tests, attempts, feedback of failed trials, and verdict.
+    """Replay each episode of a log, and compare tests, attempts, feedback of failed trials, and verdicts.
 
     Args:
-        trials: the max_iters that the log was made with. None: 5; for an episode with more, the length of the longest.
+        trials: the max_iters of the log. None: 5, or for longer episodes the length of the longest.
         store: used instead of the configured one.
 
     Raises:
@@ -274,34 +276,34 @@ async def replay_log(
     def judges(spec: Spec) -> Evaluator:
         return build("evaluators", spec, {"sandbox": sandboxed})
 
-    choice = BenchOptions(_named(file), tries=trials, parallel=parallel, sandbox=sandbox)
+    choice = BenchOptions(_benchmark_name(file), tries=trials, parallel=parallel, sandbox=sandbox)
     benchmark = _Log(judges, {log.id: log for log in logs})
     cases = benchmark.load(())
     files = {Path(file).name: sha256}
     plan = _Plan(choice, choice.benchmark, benchmark, METHOD, cases, files, config)
-    async with opened_store(store, config) as at:
-        finished = await run_plan(plan, models, at, hooks)
-        return Replayed(finished.run.id, await _compared(finished, logs, at))
+    async with opened_store(store, config) as shared_store:
+        finished = await run_plan(plan, models, shared_store, hooks)
+        return Replayed(finished.run.id, await _compare(finished, logs, shared_store))
 
 
-def _named(file: str | os.PathLike[str]) -> str:
+def _benchmark_name(file: str | os.PathLike[str]) -> str:
     return f"{LOG}{Path(file).expanduser().resolve()}"
 
 
-async def _compared(finished: Finished, logs: Sequence[Published], store: Store) -> Sequence[Compared]:
-    found = list[Compared]()
+async def _compare(finished: Finished, logs: Sequence[Published], store: Store) -> Sequence[Compared]:
+    compared = list[Compared]()
     for log, result in zip(logs, finished.results, strict=True):
         id = f"{finished.run.id}.{result.position}.1"
         try:
             episode = await store.load(id)
         except NotFound:  # the episode could not start, and the result says why
             episode = Episode(id, Task(log.prompt))
-        found.append(Compared(log.id, id, len(episode.trials), tuple(partings(log, episode, result))))
-    return found
+        compared.append(Compared(log.id, id, len(episode.trials), tuple(partings(log, episode, result))))
+    return compared
 
 
 class _Plan(BenchPlan):
-    """A plan in which the model of all roles of a case is its episode of the log."""
+    """A plan in which the episode of the log is the model of all roles of its case."""
 
     def recipe(self, case: Case, run: str) -> Recipe:
         name = f"log:{case.id}"
@@ -310,7 +312,7 @@ class _Plan(BenchPlan):
 
 @dataclass
 class _Log:
-    """The log as a benchmark: its episodes are the cases, and the target of each is its hidden test."""
+    """A log as a benchmark: its episodes are the cases, and their hidden tests the targets."""
 
     judges: Judges
     logs: Mapping[str, Published]
@@ -329,96 +331,98 @@ class _Log:
         return {"reflexion": METHOD}
 
     def play(self, case: Case, method: Method) -> Method:
-        """The method with as many tests as the episode has, and as many trials as it was allowed."""
+        """The method with as many tests as the episode has, and as many trials as it could have had."""
         log = self.logs[case.id]
-        many = len(log.implementations)
-        longest = max(len(one.implementations) for one in self.logs.values())
+        longest = max(len(episode.implementations) for episode in self.logs.values())
         return replace(
             method,
             evaluator=method.evaluator.with_settings(tests=max(len(log.internal_tests), 1)),
-            trials=TRIALS if many <= TRIALS else longest,
+            trials=TRIALS if len(log.implementations) <= TRIALS else longest,
         )
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """Run the hidden test on the newest attempt, as the reference does.
+        """Run the hidden test on the last attempt, as the reference does.
 
-        The attempt may use the names of `typing` and those that earlier attempts defined, and one call may take all of
-        the time.
+        The attempt may use the names of `typing` and names that earlier attempts defined, and a single call may take
+        all the time.
         """
-        *before, last = episode.trials
-        code = with_others(last.attempt.output, [trial.attempt.output for trial in before])
+        *earlier, last = episode.trials
+        code = with_others(last.attempt.output, [trial.attempt.output for trial in earlier])
         attempt = replace(last.attempt, output=typed(code))
         settings = {"tests": case.target, "seconds": HIDDEN_SECONDS, "longest": HIDDEN_SECONDS}
         try:
             judge = self.judges(Spec("unit_tests", settings))
         except InvalidInput as error:
             return Score(None, str(error))
-        verdict = await judge.evaluate(replace(episode, trials=(*before, replace(last, attempt=attempt))))
+        verdict = await judge.evaluate(replace(episode, trials=(*earlier, replace(last, attempt=attempt))))
         return Score.of(verdict)
 
 
 def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parting]:
-    """Where the replay of an episode differs from the log; empty where they agree."""
-    found = list[Parting]()
+    """The differences between an episode of the log and its replay."""
+    differences = list[Parting]()
     tests = made(episode) if episode.trials else None
     if tests is not None and log.internal_tests != tests:
-        found.append(Parting("tests", "\n".join(log.internal_tests), "\n".join(tests)))
+        differences.append(Parting("tests", "\n".join(log.internal_tests), "\n".join(tests)))
     for number, (code, trial) in enumerate(zip(log.implementations, episode.trials, strict=False), 1):
         if code != trial.attempt.output:
-            found.append(Parting(f"attempt of trial {number}", code, trial.attempt.output))
+            differences.append(Parting(f"attempt of trial {number}", code, trial.attempt.output))
     for number, (logged, trial) in enumerate(zip(log.feedback, episode.trials, strict=False), 1):
         got = trial.feedback.text if trial.feedback else ""
         if logged.rstrip() != got.rstrip():  # an exception without a message ends on a space, which logs may lose
-            found.append(Parting(f"feedback of trial {number}", logged, got, hint_of(logged, got)))
+            differences.append(Parting(f"feedback of trial {number}", logged, got, hint_of(logged, got)))
     if result.status == "error":
-        found.append(Parting("course", f"{len(log.implementations)} trials", result.text, _ended(log, episode)))
+        differences.append(
+            Parting("course", f"{len(log.implementations)} trials", result.text, _hint_of_end(log, episode))
+        )
     elif len(log.implementations) != len(episode.trials):
-        found.append(Parting("trials", str(len(log.implementations)), str(len(episode.trials))))
+        differences.append(Parting("trials", str(len(log.implementations)), str(len(episode.trials))))
     expected, got = "solved" if log.solved else "failed", result.status
     if result.status != "error" and expected != got:
-        found.append(Parting("verdict", expected, got, escaped(result.text) if got != "solved" else ""))
-    return found
+        differences.append(Parting("verdict", expected, got, escaped(result.text) if got != "solved" else ""))
+    return differences
 
 
-def _ended(log: Published, episode: Episode) -> str:
-    many = len(log.implementations)
-    if len(episode.trials) < many:
+def _hint_of_end(log: Published, episode: Episode) -> str:
+    """The likely reason why the replay asks for more trials than the log has; "" if it does not."""
+    trials = len(log.implementations)
+    if len(episode.trials) < trials:
         return ""
     logged = episode.trials[-1].feedback
     failed = logged.text.partition("Tests failed:")[2].strip().partition("\n")[0] if logged else ""
     return (
-        f"the log ends here: its last attempt had passed its tests, or its max_iters was {many} (--trials {many}); "
+        f"the log ends here: its last attempt had passed its tests, or its max_iters was {trials} (--trials {trials}); "
         f"of the tests that fail here the first is: {failed[:300] or 'none'}"
     )
 
 
 def first_difference(expected: str, got: str, room: int = 500) -> tuple[str, str]:
-    """The first line that differs, of both texts; shortened to `room` characters around the difference."""
-    pairs = zip_longest(expected.split("\n"), got.split("\n"), fillvalue="(nothing)")
-    ours, theirs = next(((a, b) for a, b in pairs if a != b), ("", ""))
-    same = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), 0)
-    begin = 0 if max(len(ours), len(theirs)) <= room else max(same - room // 4, 0)
-    ours, theirs = (f"{'…' * (begin > 0)}{one[begin : begin + room]}" for one in (ours, theirs))
-    return ours, theirs
+    """The first line in which both texts differ, shortened to `room` characters around the difference."""
+    lines = zip_longest(expected.split("\n"), got.split("\n"), fillvalue="(nothing)")
+    logged, replayed = next(((a, b) for a, b in lines if a != b), ("", ""))
+    same = next((n for n, (a, b) in enumerate(zip(logged, replayed, strict=False)) if a != b), 0)
+    begin = 0 if max(len(logged), len(replayed)) <= room else max(same - room // 4, 0)
+    logged, replayed = (f"{'…' if begin else ''}{line[begin : begin + room]}" for line in (logged, replayed))
+    return logged, replayed
 
 
 def hint_of(expected: str, got: str) -> str:
-    """The likely reason why two texts of feedback differ, by the first line that does; "" if unknown."""
-    theirs, ours = first_difference(expected, got, max(len(expected), len(got)))
-    mine, other = (line.partition(" # output: ")[2] for line in (ours, theirs))
-    if _UNDEFINED.fullmatch(mine):
+    """The likely reason why the feedback of log and replay differs, from the first line that does; "" if unknown."""
+    lines = first_difference(expected, got, max(len(expected), len(got)))
+    logged, replayed = (line.partition(" # output: ")[2] for line in lines)
+    if _UNDEFINED.fullmatch(replayed):
         return "in the reference all episodes share one namespace, where an earlier one had defined the name"
-    if "PropagatingThread" in other:
+    if "PropagatingThread" in logged:
         return "the reference's time-out, whose message is an accident of its threads"
-    if not mine or not other:
+    if not replayed or not logged:
         return ""
-    if _ADDRESS.sub("", mine) == _ADDRESS.sub("", other):
+    if _ADDRESS.sub("", replayed) == _ADDRESS.sub("", logged):
         return "an address in memory is printed, which differs from run to run"
-    if any(pattern.fullmatch(mine) and pattern.fullmatch(other) for pattern in _WORDED):
+    if any(pattern.fullmatch(replayed) and pattern.fullmatch(logged) for pattern in _PYTHON_MESSAGES):
         return "an exception whose message differs between versions of Python"
     with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        if ast.literal_eval(mine) == ast.literal_eval(other):
+        if ast.literal_eval(replayed) == ast.literal_eval(logged):
             return "the same value in another order, as sets have none"
-    if "TIMEOUT" in (mine, other):
+    if "TIMEOUT" in (replayed, logged):
         return "a time-out, which depends on the speed of the machine"
     return ""

@@ -1,7 +1,7 @@
-"""Reads files of tasks that a user writes: prompts, the judge in the loop, and the hidden judge of each.
+"""Reads a user's file of tasks: their prompts, the judges in the loop, and the hidden judges.
 
-The agent learns from the feedback of the judge in the loop. The hidden judge scores the attempts once the episode is
-over. An `answer` is hidden: until then the model judges itself, unless the file declares an oracle.
+The agent learns from the feedback of the judge in the loop. The hidden judge scores the attempts when the episode is
+over. An `answer` is hidden: in the loop the model judges itself, unless the file declares an oracle.
 """
 
 from __future__ import annotations
@@ -11,26 +11,28 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json, Spec
 from mulligan.text.command_lines import split_line
 from mulligan.text.toml_lines import array_lines, key_lines
 
+T = TypeVar("T")
+
 
 def read_text(file: Path, what: str, where: str = "") -> str:
     """The text of a file. Raises `InvalidInput`, beginning with `where`, if it is missing or is not UTF-8."""
-    at = f"{where}: " if where else ""
+    prefix = f"{where}: " if where else ""
     try:
         return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise InvalidInput(f"{at}The {what} {file} does not exist.") from None
+        raise InvalidInput(f"{prefix}The {what} {file} does not exist.") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{at}The {what} {file} cannot be read: {error}.") from error
+        raise InvalidInput(f"{prefix}The {what} {file} cannot be read: {error}.") from error
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class Table:
     """A table of a TOML file, which reports mistakes with file and line.
 
     Attributes:
-        called: its name in errors.
-        lines: the line of each key; that of () is the table's header.
+        called: the name of the table in errors.
+        lines: the line number of each key, and under () that of the table's header.
     """
 
     file: Path
@@ -49,31 +51,32 @@ class Table:
 
     def where(self, *keys: str) -> str:
         """`FILE:LINE` of a key, or of the nearest key above it."""
-        found = next((self.lines[keys[:n]] for n in range(len(keys), -1, -1) if keys[:n] in self.lines), None)
-        return f"{self.file}:{found}" if found else str(self.file)
+        line = next((self.lines[keys[:n]] for n in range(len(keys), -1, -1) if keys[:n] in self.lines), None)
+        return f"{self.file}:{line}" if line else str(self.file)
 
     def wrong(self, key: str, problem: str) -> InvalidInput:
+        """An error about a key, to be raised."""
         return InvalidInput(f"{self.where(key)}: {problem}")
 
     def has(self, *keys: str) -> tuple[str, ...]:
-        """Those of the keys that the table has."""
+        """The keys, of these, that the table has."""
         return tuple(key for key in keys if key in self.values)
 
     def one_of(self, *keys: str, why: str) -> str | None:
-        """The one of these keys that the table has, or None. Raises `InvalidInput`, ending with `why`, for several."""
-        there = self.has(*keys)
-        if len(there) > 1:
-            raise self.wrong(there[1], f"{' and '.join(there[:2])} are both given: {why}.")
-        return there[0] if there else None
+        """The only key, of these, that the table has, or None. If it has several, raises `InvalidInput` with `why`."""
+        present = self.has(*keys)
+        if len(present) > 1:
+            raise self.wrong(present[1], f"{' and '.join(present[:2])} are both given: {why}.")
+        return present[0] if present else None
 
     def only(self, keys: Sequence[str]) -> None:
-        """Raises `InvalidInput` for any other key; the message suggests the most similar one."""
+        """Raises `InvalidInput` for any other key, and suggests the most similar valid key."""
         for key in self.values:
             if key not in keys:
                 raise self.wrong(key, str(UnknownName(f"key of {self.called}", key, keys)))
 
     def text(self, key: str) -> str:
-        """The text under a key; a number becomes text."""
+        """The string under a key. A number is converted."""
         value = self.values[key]
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             value = str(value)
@@ -82,14 +85,13 @@ class Table:
         return value
 
     def texts(self, key: str) -> str | list[str]:
-        """A text, or a list of them with at least one."""
+        """The string, or the list of at least one string, under a key."""
         value = self.values[key]
         if not isinstance(value, list):
             return self.text(key)
-        given = cast(list[Any], value)
-        if not given:
+        if not value:
             raise self.wrong(key, f"{key} is an empty list.")
-        return [Table(self.file, self.called, {key: one}, self.lines).text(key) for one in given]
+        return [Table(self.file, self.called, {key: text}, self.lines).text(key) for text in cast(list[Any], value)]
 
     def flag(self, key: str) -> bool:
         if not isinstance(value := self.values[key], bool):
@@ -105,30 +107,30 @@ class Table:
         return Table(self.file, f"{key} in {self.called}", cast(dict[str, Any], value), below)
 
     def file_at(self, key: str, what: str) -> Path:
-        """The file that the text names, relative to the folder of this file. Raises `InvalidInput` if it is missing."""
+        """The file under a key, relative to the folder of this file. Raises `InvalidInput` if it does not exist."""
         path = (self.file.parent / Path(self.text(key)).expanduser()).resolve()
         if not path.is_file():
             raise self.wrong(key, f"The {what} {path} does not exist.")
         return path
 
     def json(self, key: str) -> dict[str, Json]:
-        """A table of values that JSON has, too. Raises `InvalidInput` for others, such as dates."""
-        given = self.table(key)
-        for name, value in given.values.items():
-            _plain(given, name, value)
-        return dict(given.values)
+        """The table under a key. Raises `InvalidInput` for values that JSON does not have, such as dates."""
+        table = self.table(key)
+        for name, value in table.values.items():
+            _check_json(table, name, value)
+        return dict(table.values)
 
 
-def _plain(table: Table, key: str, value: Any) -> None:
-    inner: list[Any] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []  # pyright: ignore
+def _check_json(table: Table, key: str, value: Any) -> None:
     if not isinstance(value, (bool, int, float, str, list, dict)):
         raise table.wrong(key, f"{key} must be a string, a number, true or false, a list or a table, not {value!r}.")
-    for one in inner:
-        _plain(table, key, one)
+    items = cast(list[Any], value) if isinstance(value, list) else []
+    for item in cast(dict[str, Any], value).values() if isinstance(value, dict) else items:
+        _check_json(table, key, item)
 
 
 def read_tables(file: Path) -> tuple[Table, list[Table]]:
-    """The file as a table, and its `[[task]]` tables (of .jsonl: its lines) in order. Raises `InvalidInput`."""
+    """The file as a table, and its `[[task]]` tables (for .jsonl: its lines) in order. Raises `InvalidInput`."""
     text = read_text(file, "file of tasks")
     if file.suffix == ".jsonl":
         return Table(file, "a file of tasks", {}, {}), list(_lines(file, text))
@@ -138,17 +140,17 @@ def read_tables(file: Path) -> tuple[Table, list[Table]]:
         raise InvalidInput(f"{file} is not valid TOML: {error}.") from error
     top = Table(file, "a file of tasks", values, key_lines(text))
     tasks = values.get("task", [])
-    if not isinstance(tasks, list) or not all(isinstance(one, dict) for one in cast(list[Any], tasks)):
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in cast(list[Any], tasks)):
         raise top.wrong("task", "Each task is a table [[task]], in double brackets.")
     lines = array_lines(text, "task")
-    given = cast(list[dict[str, Any]], tasks)
-    if len(lines) != len(given):  # written as one list in one value
-        lines = [{(): top.lines.get(("task",), 0)} for _ in given]
-    return top, [Table(file, "a task", one, at) for one, at in zip(given, lines, strict=True)]
+    tables = cast(list[dict[str, Any]], tasks)
+    if len(lines) != len(tables):  # the tasks are a single list of inline tables
+        lines = [{(): top.lines.get(("task",), 0)} for _ in tables]
+    return top, [Table(file, "a task", *task) for task in zip(tables, lines, strict=True)]
 
 
 def _lines(file: Path, text: str) -> Iterator[Table]:
-    """The tasks of JSON Lines: objects with the keys of a task, or prompts alone. Raises `InvalidInput`."""
+    """The tasks of a .jsonl file, whose lines are objects or only prompts. Raises `InvalidInput`."""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -164,15 +166,16 @@ def _lines(file: Path, text: str) -> Iterator[Table]:
         yield Table(file, "a task", cast(dict[str, Any], value), {(): number})
 
 
-WAYS = ("tests", "check", "contains", "regex", "evaluator")
+JUDGES = ("tests", "check", "contains", "regex", "evaluator")
+"""The keys that name a judge."""
 ANSWERS = ("answer", "answers")
-HIDDEN = (*ANSWERS, *WAYS, "settings")
-JUDGE = (*HIDDEN, "hidden", "hidden_tests", "oracle", "output")
-TASK = ("id", "prompt", "prompt_file", "change", "family", *JUDGE)
-TOP = ("name", "judge", "task")
+HIDDEN_KEYS = (*ANSWERS, *JUDGES, "settings")
+JUDGE_KEYS = (*HIDDEN_KEYS, "hidden", "hidden_tests", "oracle", "output")
+TASK_KEYS = ("id", "prompt", "prompt_file", "change", "family", *JUDGE_KEYS)
+TOP_KEYS = ("name", "judge", "task")
 
 _PROGRAM = re.compile(r"(?:.*/)?(?:python[\d.]*|bash|sh)")
-"""Names of programs whose first argument is a file to run."""
+"""Programs whose first argument is a file to run."""
 
 
 @dataclass(frozen=True)
@@ -181,14 +184,14 @@ class Entry:
 
     Attributes:
         loop: the evaluator in the loop.
-        hidden: the hidden judge: an evaluator and its settings, with the texts of the files that these name. None: the
-            verdict of the loop counts.
-        output: "text" or "code"; None: as the evaluator in the loop expects.
-        oracle: the answer judges in the loop.
+        hidden: the hidden judge: an evaluator with its settings, which contain the texts of files. None: the verdict of
+            the loop counts.
+        output: "text" or "code". None: what the evaluator in the loop expects.
+        oracle: whether the answer judges in the loop.
         where: `FILE:LINE` of the task.
         files: all files that the task names.
-        change: a sentence that says what is new in the world from this task on.
-        family: the name of a group of like tasks.
+        change: a sentence about what changes in the world from this task on.
+        family: the group of similar tasks that it belongs to.
     """
 
     id: str
@@ -207,60 +210,70 @@ def read_tasks(file: Path, judge: Mapping[str, Json] | None = None) -> list[Entr
     """Read all tasks of a file.
 
     Args:
-        judge: in the place of the table [judge] that the file does not have.
+        judge: the keys of the table [judge], if the file has no such table.
 
     Raises:
         InvalidInput: for the first mistake, with file and line.
     """
     top, tables = read_tables(file)
-    top.only(TOP)
+    top.only(TOP_KEYS)
     if "name" in top.values:
         top.text("name")
     if not tables:
         begin = '{"prompt": "…"}' if file.suffix == ".jsonl" else '[[task]], then prompt = "…"'
         raise InvalidInput(f"{file} has no task: start one with {begin}.")
     default = top.table("judge") if "judge" in top.values else Table(file, "the setting judge", judge or {}, {})
-    default.only(JUDGE)
-    found = dict[str, Entry]()
+    default.only(JUDGE_KEYS)
+    entries = dict[str, Entry]()
     for number, table in enumerate(tables, 1):
         entry = _Reader(table, default).entry(number)
-        if entry.id in found:
-            raise table.wrong("id", f"The task {entry.id!r} already exists: {found[entry.id].where}.")
-        found[entry.id] = entry
-    return list(found.values())
+        if entry.id in entries:
+            raise table.wrong("id", f"The task {entry.id!r} already exists: {entries[entry.id].where}.")
+        entries[entry.id] = entry
+    return list(entries.values())
 
 
 class _Reader:
-    """Reads one task. default: the table [judge], whose keys apply where the task has none."""
+    """Reads a task. default: the table [judge], whose keys apply if the task does not have them."""
 
     def __init__(self, table: Table, default: Table) -> None:
         self._table, self._default = table, default
         self._files = list[Path]()
 
     def entry(self, number: int) -> Entry:
+        """The task. number: its number in the file, from 1."""
         table = self._table
-        table.only(TASK)
+        table.only(TASK_KEYS)
         id = table.text("id") if "id" in table.values else f"task-{number}"
         prompt = self._prompt()
-        hidden, loop = self._hidden(), self._way()
+        hidden, loop = self._hidden_judge(), self._loop_judge()
         oracle = self._value("oracle", Table.flag) or False
-        judged = self._source("oracle")
+        source = self._source("oracle")
         if oracle and loop is not None:
-            raise judged.wrong("oracle", f"With oracle = true the answer judges in the loop: leave out {loop.name}.")
+            raise source.wrong("oracle", f"With oracle = true the answer judges in the loop: leave out {loop.name}.")
         if oracle and (hidden is None or hidden["evaluator"] != "exact_match"):
-            raise judged.wrong("oracle", "With oracle = true the answer judges in the loop, but there is no answer.")
+            raise source.wrong("oracle", "With oracle = true the answer judges in the loop, but there is no answer.")
         if oracle:
             loop = Spec("exact_match", {**hidden["settings"], "oracle": True})
         if loop is None and hidden is None:
             raise InvalidInput(
-                f"{table.where()}: the task {id!r} has no judge: give it an answer, {', '.join(WAYS)}. "
+                f"{table.where()}: the task {id!r} has no judge: give it an answer, {', '.join(JUDGES)}. "
                 "To have the model judge itself, use the evaluator model_judge. "
                 "`fan-out --judge` sets one judge for all such tasks."
             )
         output = self._output(loop, hidden)
-        told = {key: table.text(key).strip() for key in table.has("change", "family")}
-        judge, files = loop or Spec("model_judge"), tuple(self._files)
-        return Entry(id, prompt, judge, hidden, output, oracle, table.where(), files, **told)
+        optional = {key: table.text(key).strip() for key in table.has("change", "family")}
+        return Entry(
+            id,
+            prompt,
+            loop or Spec("model_judge"),
+            hidden,
+            output,
+            oracle,
+            where=table.where(),
+            files=tuple(self._files),
+            **optional,
+        )
 
     def _prompt(self) -> str:
         key = self._table.one_of("prompt", "prompt_file", why="keep one of them")
@@ -273,27 +286,29 @@ class _Reader:
             raise self._table.wrong(key, f"The prompt file {self._table.text(key)} is empty.")
         return text
 
-    def _value(self, key: str, kind: Any) -> Any:
+    def _value(self, key: str, read: Callable[[Table, str], T]) -> T | None:
+        """The value of a key of the task, else of the defaults."""
         table = self._source(key)
-        return kind(table, key) if key in table.values else None
+        return read(table, key) if key in table.values else None
 
     def _source(self, *keys: str) -> Table:
-        """The table that has one of these keys: the task, else the defaults."""
+        """The table to read these keys from: the task if it has one of them, else the defaults."""
         return self._table if self._table.has(*keys) else self._default
 
-    def _way(self) -> Spec | None:
+    def _loop_judge(self) -> Spec | None:
         """The evaluator in the loop, if one is named."""
-        table = self._source(*WAYS)
-        key = table.one_of(*WAYS, why="only one judges in the loop. Put what judges afterwards under hidden")
+        table = self._source(*JUDGES)
+        key = table.one_of(*JUDGES, why="only one judges in the loop. Put what judges afterwards under hidden")
         if key is None:
-            for given in (self._table, self._default):
-                if "settings" in given.values:
-                    raise given.wrong("settings", "settings need an evaluator, but none is named.")
+            for source in (self._table, self._default):
+                if "settings" in source.values:
+                    raise source.wrong("settings", "settings need an evaluator, but none is named.")
             return None
-        spec = self._spec(table, key, kept=True)
-        return spec if table is self._table else spec.with_settings(**self._settings(self._table, True))
+        spec = self._spec(table, key, names_files=True)
+        return spec if table is self._table else spec.with_settings(**self._settings(self._table, names_files=True))
 
-    def _hidden(self) -> Json:
+    def _hidden_judge(self) -> Json:
+        """The hidden judge, as `Entry.hidden` has it."""
         why = "only one judges afterwards. An answer is always hidden"
         keys = (*ANSWERS, "hidden", "hidden_tests")
         table = self._source(*keys)
@@ -302,28 +317,28 @@ class _Reader:
             table, key = Table(table.file, table.called, {"tests": table.values[key]}, table.lines), "tests"
         elif key == "hidden":
             table = table.table("hidden")
-            table.only(HIDDEN)
-            key = table.one_of(*ANSWERS, *WAYS, why=why)
+            table.only(HIDDEN_KEYS)
+            key = table.one_of(*ANSWERS, *JUDGES, why=why)
             if key is None:
                 raise InvalidInput(
-                    f"{table.where()}: hidden has no judge: give it one of {', '.join((*ANSWERS, *WAYS))}."
+                    f"{table.where()}: hidden has no judge: give it one of {', '.join((*ANSWERS, *JUDGES))}."
                 )
         elif key is not None:
             table = Table(table.file, table.called, {key: table.values[key]}, table.lines)
         if key is None:
             return None
-        spec = self._spec(table, key, kept=False)
+        spec = self._spec(table, key, names_files=False)
         return {"evaluator": spec.name, "settings": dict(spec.settings)}
 
-    def _spec(self, table: Table, key: str, *, kept: bool) -> Spec:
-        """The evaluator that this key stands for.
+    def _spec(self, table: Table, key: str, *, names_files: bool) -> Spec:
+        """The evaluator that a key names.
 
-        kept: its settings name files, which are read when it is built; else they hold the texts of the files.
+        names_files: whether its settings name files, which are read when it is built, or contain their texts.
         """
-        settings = self._settings(table, kept)
+        settings = self._settings(table, names_files=names_files)
         if key == "tests":
             path = self._file(table, key, "tests file")
-            text: Json = {"file": str(path)} if kept else read_text(path, "tests file", table.where(key))
+            text: Json = {"file": str(path)} if names_files else read_text(path, "tests file", table.where(key))
             return Spec("unit_tests", {"tests": text, "name": path.name, **settings})
         if key == "check":
             expects = self._value("output", Table.text) or "text"
@@ -340,7 +355,7 @@ class _Reader:
         return Spec(name, {setting: value, **settings})
 
     def _check(self, table: Table) -> str:
-        """The command with absolute paths; those in the file are relative to its folder."""
+        """The command, in which paths relative to the folder of the file are made absolute."""
         try:
             parts = list(split_line(table.text("check")))
         except ValueError as error:
@@ -358,7 +373,7 @@ class _Reader:
         return shlex.join(parts)
 
     def _evaluator(self, table: Table) -> str:
-        """The name of the evaluator; the path of a plug-in file is relative to the folder of this file."""
+        """The name of the evaluator. The path of a plug-in file is relative to the folder of this file."""
         name, colon, inner = table.text("evaluator").partition(":")
         if name.endswith(".py"):
             path = Table(table.file, table.called, {"evaluator": name}, table.lines).file_at(
@@ -370,18 +385,18 @@ class _Reader:
             raise table.wrong("evaluator", f"Write what {name} needs as settings = {{ … }}, not after a colon.")
         return f"{name}{colon}{inner}"
 
-    def _settings(self, table: Table, kept: bool) -> dict[str, Json]:
-        given = table.json("settings") if "settings" in table.values else {}
-        return {name: self._setting(table, value, kept) for name, value in given.items()}
+    def _settings(self, table: Table, *, names_files: bool) -> dict[str, Json]:
+        settings = table.json("settings") if "settings" in table.values else {}
+        return {name: self._setting(table, value, names_files) for name, value in settings.items()}
 
-    def _setting(self, table: Table, value: Json, kept: bool) -> Json:
-        """The value of a setting; {file = "name"} stands for the text of a file in the folder of this file."""
+    def _setting(self, table: Table, value: Json, names_files: bool) -> Json:
+        """The value of a setting. {file = "name"} is the text of a file in the folder of this file."""
         values = cast(dict[str, Json], value if isinstance(value, dict) else {})
         if set(values) != {"file"}:
             return cast(Json, value)
-        given = Table(table.file, table.called, values, {(): table.lines.get(("settings",), 0)})
-        path = self._file(given, "file", "file")
-        return {"file": str(path)} if kept else read_text(path, "file", given.where())
+        setting = Table(table.file, table.called, values, {(): table.lines.get(("settings",), 0)})
+        path = self._file(setting, "file", "file")
+        return {"file": str(path)} if names_files else read_text(path, "file", setting.where())
 
     def _file(self, table: Table, key: str, what: str) -> Path:
         path = table.file_at(key, what)
@@ -392,7 +407,7 @@ class _Reader:
         return read_text(self._file(table, key, what), what, table.where(key))
 
     def _output(self, loop: Spec | None, hidden: Json) -> str | None:
-        """What an attempt is: "code" where hidden tests judge. None: as the evaluator in the loop expects."""
+        """What an attempt is: "code" if tests judge it. None: what the evaluator in the loop expects."""
         value = self._value("output", Table.text)
         tests = "unit_tests" in (loop and loop.name, hidden and hidden["evaluator"])
         if value is None:
@@ -405,5 +420,5 @@ class _Reader:
 
 
 def files_of(entries: Sequence[Entry]) -> list[Path]:
-    """The files that the tasks name, in order, without repetitions."""
+    """The files that the tasks name, in order, each once."""
     return list(dict.fromkeys(file for entry in entries for file in entry.files))

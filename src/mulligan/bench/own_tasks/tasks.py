@@ -1,4 +1,4 @@
-"""The user's own tasks: a TOML file with prompts and how each is judged."""
+"""The user's own tasks: a file with prompts and their judges."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from mulligan.core.benchmarks import Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Case, Episode, Json, Spec, Task
 
-ALONE = ("unit_tests", "command", "contains", "regex", "exact_match")
-"""Evaluators that need no model, so that they can be checked before the run."""
+WITHOUT_MODEL = ("unit_tests", "command", "contains", "regex", "exact_match")
+"""Evaluators that need no model, so they can be checked before the run."""
 
 
 class Tasks:
     """A benchmark whose cases are the `[[task]]` tables, or lines, of a file (format: `_task_file`).
 
     Args:
-        judge: who judges tasks that name nobody, in the keys of the table [judge], where the file has no such table.
+        judge: the judge of tasks that do not name one, with the keys of a table [judge], which the file then lacks.
     """
 
     title = "Your own tasks: mulligan bench run mine.toml"
@@ -66,29 +66,29 @@ class Tasks:
         }
 
     def play(self, case: Case, method: Method) -> Method:
-        """With the task's own judge; the method `simple` needs none where a hidden one follows."""
+        """The method with the judge of the task. If there is a hidden judge, the method `simple` needs no other."""
         entry = self._entries[case.id]
         output = {} if entry.output is None else {"output": entry.output}
-        alone = method.evaluator.name == "unjudged" and entry.hidden is not None
+        only_hidden = method.evaluator.name == "unjudged" and entry.hidden is not None
         return replace(
             method,
             actor=method.actor.with_settings(**output),
             reflector=method.reflector.with_settings(**output),
-            evaluator=method.evaluator if alone else entry.loop,
-            oracle=entry.oracle and not alone,
+            evaluator=method.evaluator if only_hidden else entry.loop,
+            oracle=entry.oracle and not only_hidden,
         )
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """By the hidden judge; where there is none, by the feedback in the loop."""
+        """The verdict of the hidden judge, or if there is none, of the judge in the loop."""
         verdict = episode.trials[-1].feedback
         if case.target is not None:
             verdict = await self._judges(_hidden(case.target)).evaluate(episode)
         return Score.of(verdict) if verdict else Score(None, "The attempt was not judged.")
 
     def _check_judges(self, entry: Entry) -> None:
-        """Build the judges of a task once, so that a mistake is reported before any model is called.
+        """Build the judges of a task once, to report mistakes before a model is called.
 
-        A judge in the loop that needs a model cannot be built yet; only its name is checked.
+        A judge in the loop that needs a model cannot be built yet, so only its name is checked.
 
         Raises:
             InvalidInput: a judge cannot work; the message names file, line and task.
@@ -100,11 +100,11 @@ class Tasks:
                 if spec is not None:
                     self._judges(spec)
             except InvalidInput as error:
-                if spec is loop and loop.name not in ALONE and not isinstance(error, UnknownName):
+                if spec is loop and loop.name not in WITHOUT_MODEL and not isinstance(error, UnknownName):
                     continue
-                hides = spec is hidden and spec is not None and spec.name not in ALONE
-                more = " (A hidden judge must work without a model.)" if hides else ""
-                raise InvalidInput(f"{entry.where}: the task {entry.id!r}: {error}{more}") from error
+                needs_model = spec is hidden and spec is not None and spec.name not in WITHOUT_MODEL
+                hint = " (A hidden judge must work without a model.)" if needs_model else ""
+                raise InvalidInput(f"{entry.where}: the task {entry.id!r}: {error}{hint}") from error
 
 
 def _case(entry: Entry) -> Case:
@@ -117,6 +117,6 @@ def _hidden(target: Json) -> Spec:
 
 
 def _text(value: Json) -> Json:
-    """The setting's value, or where it is {"file": PATH} the text of that file."""
-    named = cast(dict[str, Json], value if isinstance(value, dict) else {})
-    return read_text(Path(str(named["file"])), "file") if set(named) == {"file"} else cast(Json, value)
+    """The value of a setting, or if it is {"file": PATH}, the text of that file."""
+    table = cast(dict[str, Json], value if isinstance(value, dict) else {})
+    return read_text(Path(str(table["file"])), "file") if set(table) == {"file"} else cast(Json, value)

@@ -1,4 +1,4 @@
-"""EvalPlus (Liu et al. 2023): reads HumanEval and MBPP with many more inputs, and scores base and plus tests apart."""
+"""EvalPlus (Liu et al. 2023): HumanEval and MBPP with many more inputs, and separate scores for base and plus tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from mulligan.bench.programming._programs import Cut, ProgramBenchmark, check_unique, located, with_code, writes_tests
+from mulligan.bench.programming._programs import Cut, ProgramBenchmark, check_unique, read_rows, with_code, writes_tests
 from mulligan.plugins import (
     Case,
     Episode,
@@ -27,8 +27,8 @@ from mulligan.plugins import (
 Form: TypeAlias = Literal["full", "origin"]
 BASE, PLUS = "base", "plus"
 _CALLS = "mulligan.oracle.calls.judge:Calls"
-_TESTS = 10.0
-"""Seconds for tests that a model has written."""
+_TESTS_SECONDS = 10.0
+"""The time limit for tests that a model has written."""
 _RULES = {
     "find_zero": "root",
     "are_equivalent": "any",
@@ -39,38 +39,38 @@ _RULES = {
     **dict.fromkeys(("similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly"), "set"),
     **dict.fromkeys(("larg_nnum", "intersection_array", "find_dissimilar", "Diff"), "set"),
 }
-"""The functions whose results are not compared by equality, with the name of EvalPlus's rule for each."""
+"""The functions whose results are not compared by equality, with the names of EvalPlus's rules."""
 
 
 class EvalPlusBenchmark(ProgramBenchmark):
-    """What HumanEval+ and MBPP+ share.
+    """The base class of HumanEval+ and MBPP+.
 
-    The score is 1 where the base and the plus tests pass; its part "base" is 1 where the base tests pass. In the form
-    "origin", the format of HumanEval and MBPP, the data does not say which tests are the base ones.
+    The score is 1 if the base and plus tests pass, and its part "base" is 1 if the base tests pass. In the form
+    "origin", the format of HumanEval and MBPP, the data does not say which tests are base tests.
     """
 
     def __init__(self, cut: Cut, judges: Judges, seconds: float) -> None:
-        super().__init__(cut, judges, _TESTS)
-        self._each = seconds
+        super().__init__(cut, judges, _TESTS_SECONDS)
+        self._call_seconds = seconds
         self.where = cut.source.url.rpartition("/")[0] if cut.source else ""
-        self._made: dict[str, Evaluator] = {}
+        self._evaluators: dict[str, Evaluator] = {}
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
-        found = [_case(file, line, row) for file, line, row in located(files)]
-        check_unique(files, [case.id for case in found])
-        self._made.clear()
-        return found
+        cases = [_case(file, line, row) for file, line, row in read_rows(files)]
+        check_unique(files, [case.id for case in cases])
+        self._evaluators.clear()
+        return cases
 
     async def score(self, case: Case, episode: Episode) -> Score:
         target, output = cast(Mapping[str, Any], case.target), episode.trials[-1].attempt.output
         if writes_tests(episode):
             return await self._score_tests(case.id, target["solution"], output)
-        made_here = "actor" in episode.head.settings  # then the loop has judged the very same code
+        made_here = "actor" in episode.head.settings  # then the loop has judged exactly this code
         code = (whole if made_here else program)(output, case.task.prompt, "py")
-        if case.id not in self._made:
-            settings = {"seconds": self._each, **_settings(case)}
-            self._made[case.id] = self._judges(Spec(_CALLS, settings))
-        verdict = await self._made[case.id].evaluate(with_code(episode, code))
+        if case.id not in self._evaluators:
+            settings = {"seconds": self._call_seconds, **_settings(case)}
+            self._evaluators[case.id] = self._judges(Spec(_CALLS, settings))
+        verdict = await self._evaluators[case.id].evaluate(with_code(episode, code))
         if verdict.passed is None:
             return Score(None, verdict.text)
         passed = cast(dict[str, bool], cast(dict[str, Json], verdict.evidence)["parts"])
@@ -96,7 +96,7 @@ def _case(file: Path, line: int, row: Mapping[str, Any]) -> Case:
             )
         solution = prompt + text_in(where, line, row, "canonical_solution")
         id = text_in(where, line, row, "task_id")
-    elif "test_list" in row:  # MBPP's form
+    elif "test_list" in row:  # the format of MBPP
         asserts = cast(Sequence[str], row["test_list"])
         prompt = f'"""\n{text_in(where, line, row, "prompt")}\n{asserts[0] if asserts else ""}\n"""\n'
         target, entry = {"test": text_in(where, line, row, "test")}, ""
@@ -141,7 +141,7 @@ def _literal(text: str) -> Any:
 
 
 class _Infinite(ast.NodeTransformer):
-    """Replaces `inf` and `nan`, which Python has no literals for, by constants."""
+    """Replaces the names `inf` and `nan` by constants, because Python has no literals for them."""
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(float(node.id)) if node.id in ("inf", "nan") else node
@@ -150,12 +150,14 @@ class _Infinite(ast.NodeTransformer):
 Shape: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 
 
-def _each(made: Callable[[Any], Any]) -> Shape:
-    return lambda call: [made(argument) for argument in call]
+def _each(convert: Callable[[Any], Any]) -> Shape:
+    """Converts each argument."""
+    return lambda call: [convert(argument) for argument in call]
 
 
-def _first(made: Callable[[Any], Any]) -> Shape:
-    return lambda call: [made(call[0]), *call[1:]]
+def _first(convert: Callable[[Any], Any]) -> Shape:
+    """Converts the first argument."""
+    return lambda call: [convert(call[0]), *call[1:]]
 
 
 def _tuples(value: Any) -> list[Any]:
@@ -163,6 +165,7 @@ def _tuples(value: Any) -> list[Any]:
 
 
 def _deep(value: Any) -> Any:
+    """The value with tuples in place of lists, at all levels."""
     return tuple(map(_deep, cast(Sequence[Any], value))) if isinstance(value, list) else value
 
 
@@ -184,4 +187,4 @@ _SHAPES: dict[str, Shape] = {
     **_tasks("124", lambda call: [float(call[0]), complex(call[1])]),
     **_tasks("252", _each(complex)),
 }
-"""By task of MBPP+, how EvalPlus converts the arguments, as JSON has no tuple, set or complex number."""
+"""How EvalPlus converts the arguments of tasks of MBPP+, because JSON has no tuples, sets or complex numbers."""

@@ -1,4 +1,4 @@
-"""The base of the programming benchmarks: reads HumanEval's JSONL format, offers the methods, runs the hidden tests."""
+"""The base of the programming benchmarks: reads HumanEval's JSONL format, has the methods, runs the hidden tests."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Cut:
     """One file of a programming benchmark.
 
     Attributes:
-        source: where it can be downloaded; None for a file of the user's.
-        typed: solutions may use names of `typing` without importing them, as in the reference.
+        source: where it can be downloaded. None: it is the user's file.
+        typed: whether solutions may use names of `typing` without importing them, as in the reference.
     """
 
     title: str
@@ -68,7 +68,7 @@ def cases(files: Sequence[Path], language: Language) -> list[Case]:
     case has "tests" (a program that runs the hidden tests) and "solution" (the canonical program, or None).
     """
     found = list[Case]()
-    for file, line, row in located(files):
+    for file, line, row in read_rows(files):
         prompt, entry, id = head_of(file, line, row, language)
         test = text_in(str(file), line, row, "test")
         tests = _python_tests(file, line, test, entry) if language == "py" else _rust_tests(file, line, test)
@@ -79,8 +79,8 @@ def cases(files: Sequence[Path], language: Language) -> list[Case]:
     return found
 
 
-def located(files: Sequence[Path]) -> Iterator[tuple[Path, int, Mapping[str, Any]]]:
-    """The rows of all files, each with its file and line. Raises `InvalidInput`, also where there is no row."""
+def read_rows(files: Sequence[Path]) -> Iterator[tuple[Path, int, Mapping[str, Any]]]:
+    """The rows of all files, each with its file and line. Raises `InvalidInput`, also if there are no rows."""
     empty = True
     for file in files:
         try:
@@ -101,16 +101,14 @@ def head_of(file: Path, line: int, row: Mapping[str, Any], language: Language) -
         raise InvalidInput(f"{file}, line {line}: 'prompt' is empty.")
     if not entry.isidentifier() or (keyword.iskeyword(entry) and language == "py"):
         raise InvalidInput(f"{file}, line {line}: 'entry_point' should be the name of a function, not {entry!r}.")
-    if isinstance(given := row.get("language"), str) and given not in (
-        language,
-        {"py": "python", "rs": "rust"}[language],
-    ):
-        raise InvalidInput(f"{file}, line {line}: the language is {given!r}, but this benchmark reads {language!r}.")
+    names = (language, {"py": "python", "rs": "rust"}[language])
+    if isinstance(named := row.get("language"), str) and named not in names:
+        raise InvalidInput(f"{file}, line {line}: the language is {named!r}, but this benchmark reads {language!r}.")
     return prompt, entry, text_in(str(file), line, row, "task_id", "name")
 
 
 def check_unique(files: Sequence[Path], ids: Sequence[str]) -> None:
-    """Raises `InvalidInput` where two cases have the same id."""
+    """Raises `InvalidInput` if two cases have the same id."""
     seen = set[str]()
     for id in ids:
         if id in seen:
@@ -119,7 +117,7 @@ def check_unique(files: Sequence[Path], ids: Sequence[str]) -> None:
 
 
 class ProgramBenchmark:
-    """What the programming benchmarks share; each names its files.
+    """The base class of the programming benchmarks.
 
     Args:
         cut: the file to read.
@@ -144,26 +142,26 @@ class ProgramBenchmark:
         return methods(self._language)
 
     def play(self, case: Case, method: Method) -> Method:
-        """Raises `SandboxError`, before a model is asked, where this machine cannot judge Rust."""
+        """The method itself. Raises `SandboxError` if this machine cannot judge Rust, before a model is asked."""
         if self._language == "rs":
             self._judge(cast(Mapping[str, Any], case.target)["tests"], case.id)
         return method
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """Run the hidden tests on the newest attempt; an attempt that is tests is run on the canonical solution."""
+        """Run the hidden tests on the newest attempt. If the attempt is tests, run them on the canonical solution."""
         target = cast(Mapping[str, Any], case.target)
         output = episode.trials[-1].attempt.output
         if writes_tests(episode):
             return await self._score_tests(case.id, target["solution"], output)
-        made_here = "actor" in episode.head.settings  # then the loop has judged the very same code
+        made_here = "actor" in episode.head.settings  # then the loop has judged exactly this code
         code = (whole if made_here else program)(output, case.task.prompt, self._language)
         code = typed(code) if self._typed and self._language == "py" else code
         return Score.of(await self._judge(target["tests"], case.id).evaluate(with_code(episode, code)))
 
     async def _score_tests(self, id: str, solution: str | None, tests: str) -> Score:
-        """1 where the canonical solution passes all the tests that the model wrote.
+        """1 if the canonical solution passes all tests that the model wrote.
 
-        Where it wrote none, the score is 0; the reference counts that as right.
+        If it wrote none, the score is 0; the reference counts that as right.
         """
         if solution is None:
             return Score(None, "This data has no canonical solution, so the tests cannot be checked.")
@@ -173,7 +171,7 @@ class ProgramBenchmark:
         return Score.of(await self._judge(tests, id).evaluate(canonical))
 
     def _judge(self, tests: str, id: str) -> Evaluator:
-        """The evaluator with these tests. id: the case, whose tests an error message then names."""
+        """The evaluator with these tests. id: the case, which error messages name."""
         if self._language == "rs":
             return self._judges(Spec("rust_tests", {"tests": tests, "seconds": self._seconds}))
         settings = {"tests": tests, "seconds": self._seconds, "name": f"the tests file of {id}"}
@@ -203,21 +201,21 @@ def _python_tests(file: Path, line: int, test: str, entry: str) -> str:
 
 
 def _rust_tests(file: Path, line: int, test: str) -> str:
-    """The program of tests, without the brace that closes the prompt's function, with which some begin."""
+    """The program of tests, without a leading brace, which some have to close the function of the prompt."""
     if "assert" not in test:
         raise InvalidInput(f"{file}, line {line}: 'test' asserts nothing.")
     return test.lstrip().removeprefix("}").lstrip("\n")
 
 
 TRIALS = 5
-"""The most attempts, as in the reference's published runs."""
+"""The maximum number of attempts, as in the reference's published runs."""
 SEARCH_TEMPERATURE = 0.75
 
 
 def methods(language: Language, tests: Spec | None = None) -> Mapping[str, Method]:
     """The methods of the programming benchmarks, by name.
 
-    tests: the evaluator in the loop; None: tests that the model writes itself.
+    tests: the evaluator in the loop. None: tests that the model writes.
     """
     settings: dict[str, Json] = {} if language == "py" else {"language": language}
     writes = Spec("complete", {"output": "code", **settings})
@@ -230,7 +228,7 @@ def methods(language: Language, tests: Spec | None = None) -> Mapping[str, Metho
 
     untested = "no tests: a reflection after each attempt; all tries are made"
     search = tried(window, "a search over attempts, which continues from the one that fails the fewest tests")
-    found = {
+    by_name = {
         "simple": Method(writes, Spec("unjudged"), summary="one attempt; nothing from the past is shown", trials=1),
         "reflexion": tried(window, f"{whose} tests judge; the attempt, their results and a reflection are shown"),
         "immediate-reflexion": replace(tried(window, untested), evaluator=Spec("untested")),
@@ -246,7 +244,7 @@ def methods(language: Language, tests: Spec | None = None) -> Mapping[str, Metho
         ),
     }
     if language == "py" and tests is None:
-        found["test-acc"] = Method(
+        by_name["test-acc"] = Method(
             Spec("write_tests"), Spec("unjudged"), summary="are the tests that the model writes right?", trials=1
         )
-    return found
+    return by_name

@@ -15,7 +15,7 @@ class HumanEval(ProgramBenchmark):
     """The benchmark HumanEval.
 
     Args:
-        cut: openai's own file, or one of those that Reflexion's authors ran.
+        cut: OpenAI's file ("openai"), or a file that Reflexion's authors ran.
         seconds: time limit for the hidden tests of an attempt.
     """
 

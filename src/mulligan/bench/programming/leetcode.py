@@ -1,4 +1,4 @@
-"""LeetcodeHard (Shinn et al. 2023): a question's examples are visible tests; only leetcode.com has the hidden ones."""
+"""LeetcodeHard (Shinn et al. 2023): the examples of a question are visible tests; only leetcode.com has hidden ones."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from mulligan.bench.programming._programs import methods
 from mulligan.plugins import Case, Episode, InvalidInput, Method, Score, Source, Spec, Task, asked_for, parsed, text_in
 
 _VISIBLE = Spec("given_tests", {"tests": ["assert True"]})
-"""A placeholder: `play` puts the tests of the case in."""
+"""A placeholder: `play` inserts the tests of the case."""
 _EXAMPLE = re.compile(
     r"""^Input\b[ :]*(?P<given>.+?)^Output\b[ :]*(?P<wanted>.+?)
         (?=^[ \t]*$|^(?:Explanation|Example|Input|Constraints|Note|def)\b)""",
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
 _SEVERAL = re.compile(r"\bany (?:order|of them|valid|such|solution|one)\b|\bmultiple (?:answers|solutions|valid)", re.I)
-"""Phrases of a prompt that say that more than one answer is right."""
-_PLAIN = frozenset({"int", "float", "str", "bool", "List", "list", "Optional", "Tuple", "tuple", "Dict", "dict"})
-_WORDS = {"true": True, "false": False, "null": None}
+"""Phrases in a prompt which say that several answers are right."""
+_PLAIN_TYPES = frozenset({"int", "float", "str", "bool", "List", "list", "Optional", "Tuple", "tuple", "Dict", "dict"})
+_CONSTANTS = {"true": True, "false": False, "null": None}
 
 
 class Leetcode:
     """The benchmark LeetcodeHard.
 
     A row has `prompt` and either `task_id` and `visible_tests` (asserts), or, as in the reference's file of all 296
-    questions, `entry_point` as its id and the examples in the prompt. Where these cannot be read as tests, the model
+    questions, `entry_point` as its id and the examples in the prompt. If these cannot be read as tests, the model
     writes its own.
 
     Args:
@@ -54,7 +54,7 @@ class Leetcode:
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
         cases = list[Case]()
-        for file, line, row in _programs.located(files):
+        for file, line, row in _programs.read_rows(files):
             prompt, listed = text_in(str(file), line, row, "prompt"), "visible_tests" in row
             if asked_for(prompt) is None:
                 raise InvalidInput(
@@ -80,9 +80,10 @@ class Leetcode:
         return Score(None, "Only leetcode.com has the hidden tests, and nothing is sent there: unjudged.")
 
 
-def _tests(file: Path, line: int, given: Any) -> list[str]:
+def _tests(file: Path, line: int, value: Any) -> list[str]:
+    """The asserts under "visible_tests". Raises `InvalidInput`."""
     where = f"{file}, line {line}: 'visible_tests'"
-    tests = cast(list[Any], given) if isinstance(given, list) else []
+    tests = cast(list[Any], value) if isinstance(value, list) else []
     if not tests or not all(isinstance(test, str) for test in tests):
         raise InvalidInput(f"{where} should be a list of asserts.")
     tests = [textwrap.dedent(test).strip() for test in tests]  # the reference's are indented
@@ -95,51 +96,53 @@ def _tests(file: Path, line: int, given: Any) -> list[str]:
 def _examples(prompt: str) -> Iterator[str]:
     """The examples in the comments of a prompt, as asserts.
 
-    There are none where more than one answer is right, or where values are instances of classes that only the site
-    has.
+    None are yielded if several answers are right, or if values are instances of classes that only the site has.
     """
     tree = parsed(f"{prompt.rstrip()}\n    pass")
     node = tree.body[-1] if tree and tree.body else None
     if not isinstance(node, ast.FunctionDef) or _SEVERAL.search(prompt) or not _is_plain(node):
         return
     names = [argument.arg for argument in node.args.args]
-    own = names[:1] == ["self"]
+    has_self = names[:1] == ["self"]
     comments = re.sub(r"^# ?", "", prompt, flags=re.MULTILINE)
     for example in _EXAMPLE.finditer(comments):
-        given, wanted = _values(f"f({example['given'].strip()})"), _values(f"f({example['wanted'].strip()})")
-        if given is None or wanted is None or len(wanted) != 1 or len(given) != len(names) - own:
+        inputs, outputs = _values(f"f({example['given'].strip()})"), _values(f"f({example['wanted'].strip()})")
+        if inputs is None or outputs is None or len(outputs) != 1 or len(inputs) != len(names) - has_self:
             continue
-        if "" not in given and list(given) != names[own:]:
+        if "" not in inputs and list(inputs) != names[has_self:]:
             continue
-        (expected,) = wanted.values()
-        call = f"{node.name}({', '.join([*(['None'] if own else []), *map(repr, given.values())])})"
-        near = isinstance(expected, float)
-        yield f"assert abs({call} - {expected!r}) <= 1e-05" if near else f"assert {call} == {expected!r}"
+        (expected,) = outputs.values()
+        call = f"{node.name}({', '.join([*(['None'] if has_self else []), *map(repr, inputs.values())])})"
+        is_float = isinstance(expected, float)
+        yield f"assert abs({call} - {expected!r}) <= 1e-05" if is_float else f"assert {call} == {expected!r}"
 
 
 def _is_plain(node: ast.FunctionDef) -> bool:
     """Whether the function takes and returns only values that have literals."""
-    given = [*(a.annotation for a in node.args.args if a.arg != "self"), node.returns]
+    annotations = [*(argument.annotation for argument in node.args.args if argument.arg != "self"), node.returns]
     if node.returns is None or (isinstance(node.returns, ast.Constant) and node.returns.value is None):
         return False
-    named = {n.id for one in given if one for n in ast.walk(one) if isinstance(n, ast.Name)}
-    quoted = any(isinstance(n, ast.Constant) for one in given if one for n in ast.walk(one))
-    return named <= _PLAIN and not quoted
+    parts = [part for annotation in annotations if annotation for part in ast.walk(annotation)]
+    quoted = any(isinstance(part, ast.Constant) for part in parts)
+    return {part.id for part in parts if isinstance(part, ast.Name)} <= _PLAIN_TYPES and not quoted
 
 
 def _values(call: str) -> dict[str, Any] | None:
-    """The arguments of a call by name ("" for a single one without a name); None where one is not a literal."""
+    """The arguments of a call by name; "" is a single argument without a name. None: one of them is not a literal."""
     tree = parsed(call)
     node = tree.body[0] if tree and len(tree.body) == 1 else None
     if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call) or len(node.value.args) > 1:
         return None
-    given = [*(("", one) for one in node.value.args), *((one.arg or "", one.value) for one in node.value.keywords)]
+    arguments = [("", value) for value in node.value.args]
+    arguments += [(keyword.arg or "", keyword.value) for keyword in node.value.keywords]
     try:
-        return {name: ast.literal_eval(_Words().visit(value)) for name, value in given}
+        return {name: ast.literal_eval(_Constants().visit(value)) for name, value in arguments}
     except (ValueError, TypeError):
         return None
 
 
-class _Words(ast.NodeTransformer):
+class _Constants(ast.NodeTransformer):
+    """Replaces JSON's names of constants by those of Python."""
+
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Constant(_WORDS[node.id]) if node.id in _WORDS else node
+        return ast.Constant(_CONSTANTS[node.id]) if node.id in _CONSTANTS else node

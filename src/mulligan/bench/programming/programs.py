@@ -14,7 +14,7 @@ class Programs(ProgramBenchmark):
     """A benchmark of the user's own functions.
 
     Args:
-        language: of all rows.
+        language: the language of all rows.
         seconds: time limit for the hidden tests of an attempt.
     """
 

@@ -1,4 +1,4 @@
-"""What came of an exam: gain and harm of each memory, with intervals, and what the exam's own checks found."""
+"""The report of an exam: the gain and harm of each memory, with intervals, and the faults that its checks found."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from mulligan.core.rates import LEVEL, rate
 from mulligan.core.records import Json
 from mulligan.text.pages import Block, Facts, Heading, Line, Table
 
-WHOLE = re.compile(r"\b(?:database|game)\b")
-"""Streams in which every fact changes at the change, so that nothing learned before it can help after it."""
+ALL_FACTS_CHANGE = re.compile(r"\b(?:database|game)\b")
+"""The streams in which all facts change, so that nothing learned before the change can help after it."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,14 @@ class MemoryFigures:
     """The figures of one memory over all streams.
 
     Attributes:
-        gain: over no memory.
-        gains: the same in each stream.
-        transfer: of the score, with a memory of another world; below 0 it did harm.
-        stale: of the score after a change of all facts, with a memory that ended before it; below 0 it did harm.
-        tokens: of the recalled text, a mean over the cases.
-        errors: cases that ended with an error.
-        failure: what the first of them ended with; "" without any.
+        gain: the gain over no memory.
+        gains: the gain in each stream.
+        transfer: the difference in score with a memory of another world. Below 0, it did harm.
+        stale: the difference in score after all facts changed, with a memory that stopped learning before. Below 0, it
+            did harm.
+        tokens: the mean number of recalled tokens per case.
+        errors: the number of cases that ended with an error.
+        failure: the error of the first of them; "": there is none.
     """
 
     memory: str
@@ -52,8 +53,12 @@ class MemoryFigures:
 
 @dataclass(frozen=True)
 class ExamReport:
-    """faults: what the checks found; without any, the figures can be read. sessions: of each memory that replayed the
-    reader's own sessions."""
+    """The report of an exam.
+
+    Attributes:
+        faults: what the checks found. If there are any, the figures cannot be trusted.
+        sessions: for each memory that was tried on the user's own sessions, the result.
+    """
 
     streams: Sequence[StreamReport]
     memories: Sequence[MemoryFigures]
@@ -62,33 +67,34 @@ class ExamReport:
 
     def to_json(self) -> Json:
         streams = [report.to_json() for report in self.streams]
-        memories = [asdict(one) for one in self.memories]
+        memories = [asdict(figures) for figures in self.memories]
         replayed = {name: asdict(exam) for name, exam in self.sessions.items()}
         return {"schema": 1, "faults": [*self.faults], "memories": memories, "sessions": replayed, "streams": streams}
 
 
 async def read_exam(store: Store, ids: Sequence[str], sessions: Mapping[str, Exam] = {}) -> ExamReport:
-    """The report on these streams. Raises `NotFound`, `InvalidInput` for what is no stream."""
+    """The report of these streams. Raises `NotFound`, and `InvalidInput` for a run that is not a stream."""
     streams = [await read_stream(store, id) for id in ids]
     rows = [row for report in streams for row in report.rows]
     memories = [arm.name for arm in streams[0].choice.arms if arm.memory is not None and not arm.control]
     figures = [_figures(streams, rows, memory) for memory in memories]
-    found = [fault for report in streams for fault in faults(report, await filling_worlds(store, report))]
-    return ExamReport(streams, figures, found, sessions)
+    faults = [fault for report in streams for fault in find_faults(report, await filling_worlds(store, report))]
+    return ExamReport(streams, figures, faults, sessions)
 
 
 def _figures(streams: Sequence[StreamReport], rows: Sequence[Row], memory: str) -> MemoryFigures:
-    own = [row for row in rows if row.arm == memory]
-    whole = [row for report in streams if WHOLE.search(_name(report)) for row in report.rows]
+    of_memory = [row for row in rows if row.arm == memory]
+    changed = [report for report in streams if ALL_FACTS_CHANGE.search(_name(report))]
+    after_change = [row for report in changed for row in report.rows if row.phase > 1]
     return MemoryFigures(
         memory,
-        gain_of(rows, memory),
-        {_name(report): gain_of(report.rows, memory) for report in streams},
-        difference(rows, f"{memory}-unrelated", NONE),
-        difference([row for row in whole if row.phase > 1], f"{memory}-stale", NONE),
-        fmean(row.recalled_tokens for row in own),
-        sum(row.status == "error" for row in own),
-        next((row.error for row in own if row.error), ""),
+        gain=gain_of(rows, memory),
+        gains={_name(report): gain_of(report.rows, memory) for report in streams},
+        transfer=difference(rows, f"{memory}-unrelated", NONE),
+        stale=difference(after_change, f"{memory}-stale", NONE),
+        tokens=fmean(row.recalled_tokens for row in of_memory),
+        errors=sum(row.status == "error" for row in of_memory),
+        failure=next((row.error for row in of_memory if row.error), ""),
     )
 
 
@@ -100,15 +106,18 @@ def _name(report: StreamReport) -> str:
 
 
 async def filling_worlds(store: Store, report: StreamReport) -> Mapping[str, set[str]]:
-    """The worlds of the tasks from which the memory of each unrelated control has learned."""
-    runs = {arm.name: f"{report.run.id}-{arm.name}-filling" for arm in report.choice.arms if arm.control == "unrelated"}
-    found = {name: (await read_run(store, run)).episodes for name, run in runs.items() if await run_with_id(store, run)}
-    return {name: {world_of(episode) for episode in episodes.values()} for name, episodes in found.items()}
+    """For each unrelated control, the worlds of the tasks that its memory learned from."""
+    worlds = dict[str, set[str]]()
+    for arm in report.choice.arms:
+        run = f"{report.run.id}-{arm.name}-filling"
+        if arm.control == "unrelated" and await run_with_id(store, run):
+            episodes = (await read_run(store, run)).episodes.values()
+            worlds[arm.name] = {world_of(episode) for episode in episodes}
+    return worlds
 
 
-def faults(report: StreamReport, fillings: Mapping[str, set[str]] = {}) -> Iterator[str]:
-    """What makes the figures of a stream mean something else than they say, a sentence each. fillings: see
-    `filling_worlds`."""
+def find_faults(report: StreamReport, fillings: Mapping[str, set[str]] = {}) -> Iterator[str]:
+    """Sentences about what makes the figures of a stream wrong. fillings: see `filling_worlds`."""
     name = _name(report)
     if report.ended < report.legs:
         yield f"{name}: unfinished: {report.ended} of {report.legs} legs."
@@ -117,27 +126,28 @@ def faults(report: StreamReport, fillings: Mapping[str, set[str]] = {}) -> Itera
             yield f"{name}: a leaking control: the arm without memory was shown a memory in case {row.case}."
             break
     worlds = {row.world for row in report.rows}
-    for arm, met in fillings.items():
-        if met & worlds:
+    for arm, learned_worlds in fillings.items():
+        if learned_worlds & worlds:
             yield f"{name}: a leaking control: the memory of {arm} has learned from tasks of this stream."
-    yield from (f"{name}: a wrong baseline: {fault}" for fault in _baseline(report))
+    yield from (f"{name}: a wrong baseline: {fault}" for fault in _baseline_faults(report))
     controls = [arm.name for arm in report.choice.arms if arm.control == "stale"]
     for arm in report.choice.arms:
         if arm.plugin and not arm.control:
-            equal = (arm.name, f"{arm.name}-stale")
-            if len({row.recalled_tokens for row in report.rows if row.arm in equal and row.position == 1}) > 1:
+            same_start = (arm.name, f"{arm.name}-stale")
+            if len({row.recalled_tokens for row in report.rows if row.arm in same_start and row.position == 1}) > 1:
                 yield f"{name}: {arm.name} begins with what it learned in another arm or order: it is shared by them."
-    for control in controls if WHOLE.search(name) else ():
-        found = difference([row for row in report.rows if row.phase > 1], control, NONE)
-        if found and found.value > 0 and found.p is not None and found.p * len(controls) < 1 - LEVEL:
+    after_change = [row for row in report.rows if row.phase > 1]
+    for control in controls if ALL_FACTS_CHANGE.search(name) else ():
+        gain = difference(after_change, control, NONE)
+        if gain and gain.value > 0 and gain.p is not None and gain.p * len(controls) < 1 - LEVEL:
             yield (
-                f"{name}: a stale world: {control} scored {found.value:+.3f} more than no memory after the change, "
+                f"{name}: a stale world: {control} scored {gain.value:+.3f} more than no memory after the change, "
                 "with what it learned before: the change changed nothing."
             )
 
 
-def _baseline(report: StreamReport) -> Iterator[str]:
-    """Where the arm without memory did not meet the same cases in the same worlds, or is not the same in each order."""
+def _baseline_faults(report: StreamReport) -> Iterator[str]:
+    """Checks that the arm without memory had the same cases in the same worlds, and the same scores in all orders."""
     rows = [row for row in report.rows if row.status != "error"]
     worlds, scores = defaultdict[str, set[str]](set), defaultdict[str, set[float | None]](set)
     for row in rows:
@@ -172,6 +182,7 @@ _SESSIONS = (
 
 
 def exam_page(report: ExamReport) -> list[Block]:
+    """The report as a page."""
     first = report.streams[0]
     scripted = next((stream.scripted for stream in report.streams if stream.scripted), "")
     facts = {
@@ -187,7 +198,7 @@ def exam_page(report: ExamReport) -> list[Block]:
     blocks += [
         Heading(2, "Memories"),
         _memories(report),
-        *(Line(f"{one.memory} failed: {one.failure}") for one in report.memories if one.failure),
+        *(Line(f"{memory.memory} failed: {memory.failure}") for memory in report.memories if memory.failure),
         Line(_NOTE),
         Heading(2, "Gain in each stream"),
         _gains(report),
@@ -197,35 +208,31 @@ def exam_page(report: ExamReport) -> list[Block]:
     return blocks
 
 
-def _with_interval(one: Estimate | None) -> str:
-    if one is None:
+def _with_interval(estimate: Estimate | None) -> str:
+    if estimate is None:
         return EMPTY
-    return f"{one.value:+.3f}" + ("" if one.low is None else f" ({one.low:+.3f} to {one.high:+.3f})")
+    interval = "" if estimate.low is None else f" ({estimate.low:+.3f} to {estimate.high:+.3f})"
+    return f"{estimate.value:+.3f}{interval}"
 
 
 def _memories(report: ExamReport) -> Table:
-    rows = [
-        [
-            *(one.memory, _with_interval(one.gain), _with_interval(one.transfer), _with_interval(one.stale)),
-            *(f"{one.tokens:,.0f}", str(one.errors)),
-        ]
-        for one in report.memories
-    ]
+    rows = list[list[str]]()
+    for memory in report.memories:
+        estimates = [_with_interval(estimate) for estimate in (memory.gain, memory.transfer, memory.stale)]
+        rows.append([memory.memory, *estimates, f"{memory.tokens:,.0f}", str(memory.errors)])
     return Table(["memory", "gain", "other world", "after the change", "recalled", "errors"], rows)
 
 
 def _gains(report: ExamReport) -> Table:
     names = [_name(stream) for stream in report.streams]
-    rows = [[one.memory, *(_with_interval(one.gains[name]) for name in names)] for one in report.memories]
+    rows = [[memory.memory, *(_with_interval(memory.gains[name]) for name in names)] for memory in report.memories]
     return Table(["memory", *names], rows)
 
 
 def _replayed(sessions: Mapping[str, Exam]) -> Table:
-    rows = [
-        [
-            *(name, str(one.sessions), str(one.failures), str(one.known), str(rate(one.shown, one.failures))),
-            *(str(one.needless), str(rate(one.done, one.shown))),
-        ]
-        for name, one in sessions.items()
-    ]
+    rows = list[list[str]]()
+    for name, exam in sessions.items():
+        shown, done = str(rate(exam.shown, exam.failures)), str(rate(exam.done, exam.shown))
+        counts = [str(exam.sessions), str(exam.failures), str(exam.known)]
+        rows.append([name, *counts, shown, str(exam.needless), done])
     return Table(["memory", "sessions", "failed", "known", "shown", "needless", "done"], rows)

@@ -1,7 +1,7 @@
 """Computes the figures of benchmark runs from their records, and compares runs. Nothing is printed here.
 
-Unknown is not zero: cases that ended with an error, or that could not be scored, are left out of every rate and counted
-apart. All rates but pass@k take only the first episode of each case.
+Unknown is not zero: cases that ended with an error, or could not be scored, are excluded from all rates and counted
+separately. All rates except pass@k use only the first episode of each case.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ from mulligan.core.rates import Paired, Rate, paired, rate
 from mulligan.core.records import Episode, Json, Usage
 
 ORACLE = "oracle"
-"""The `source` of feedback that an evaluator gave who knows the target."""
+"""The `source` of feedback from an evaluator that knows the target."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A run as the store has it: the results of the cases that have ended, in order, and their episodes by id."""
+    """The record of a run: the results of its ended cases, in order, and their episodes by id."""
 
     run: BenchRun
     results: Sequence[CaseResult]
     episodes: Mapping[str, Episode]
 
     def firsts(self) -> list[tuple[CaseResult, Episode]]:
-        """Each case that has an episode, with its first one."""
-        found = ((r, self.episodes.get(r.episodes[0].episode)) for r in self.results if r.episodes)
-        return [(result, episode) for result, episode in found if episode is not None]
+        """The result and the first episode of each case that has one."""
+        firsts = ((result, self.episodes.get(result.episodes[0].episode)) for result in self.results if result.episodes)
+        return [(result, episode) for result, episode in firsts if episode is not None]
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class AtTrial:
     """The run as if each episode had been limited to `trial` trials.
 
     Attributes:
-        unscored: cases without a verdict by then.
-        mean: of the scores; None where all are 0 or 1.
+        unscored: the number of cases without a verdict at that point.
+        mean: the mean score. None: all scores are 0 or 1.
     """
 
     trial: int
@@ -85,10 +85,10 @@ class AtEpisode:
     """The rates for `k` episodes of each case.
 
     Attributes:
-        estimate: pass@k, unbiased, averaged over the cases with `k` scored samples; None for restarts, which stop at
-            the first solved episode.
-        every: pass^k, the same for all `k` being right.
-        within: the cases that one of the first `k` episodes solved. Only who knows the target could pick that one.
+        estimate: pass@k, the unbiased mean over the cases with `k` scored samples. None: restarts, which stop at the
+            first solved episode.
+        every: pass^k, the same for all `k` episodes right.
+        within: the cases that one of the first `k` episodes solved. Only an oracle could choose that episode.
     """
 
     k: int
@@ -99,10 +99,10 @@ class AtEpisode:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """How often the loop's own verdict agrees with the hidden one, in cases.
+    """In how many cases the loop's own verdict agrees with the hidden one.
 
     Attributes:
-        no_verdict: cases where the loop or the benchmark gave none.
+        no_verdict: the number of cases without a verdict of the loop or the benchmark.
     """
 
     right_accepts: int
@@ -114,12 +114,11 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Spent:
-    """What all episodes used, those that ended with an error included.
+    """What all episodes used, including those that ended with an error.
 
     Attributes:
-        tokens_per_solved, cost_per_solved, seconds_per_solved: None where no case was solved or the sum is unknown.
-        by_role: the same usage by the role that called the model; "lost" is that of steps that were interrupted or
-            failed.
+        tokens_per_solved, cost_per_solved, seconds_per_solved: None: no case was solved, or the sum is unknown.
+        by_role: the usage by the role that called the model. "lost": of steps that were interrupted or failed.
     """
 
     usage: Usage
@@ -135,13 +134,13 @@ class StrategyCost:
     """What the strategy costs: mean numbers of tokens over the first episodes of all cases.
 
     Attributes:
-        later_trials: the number of trials after an episode's first.
-        first: input of one call of the actor in a first trial.
-        later: the same in later trials.
-        past: how much more input a later trial has than the first trial of its episode.
-        attempt: output of one attempt.
-        reflection: output of one reflection.
-        trial: input and output of a whole trial.
+        later_trials: the number of trials after the first of an episode.
+        first: input tokens of an actor's call in a first trial.
+        later: input tokens of an actor's call in a later trial.
+        past: how many more input tokens a later trial has than the first trial of its episode.
+        attempt: output tokens of an attempt.
+        reflection: output tokens of a reflection.
+        trial: all tokens of a trial.
     """
 
     strategy: str
@@ -159,14 +158,14 @@ class Figures:
     """All figures of one run.
 
     Attributes:
-        cases: how many the run has; ended: how many of them have ended.
-        oracle: an evaluator that knows the target judged in the loop.
-        graded: some score is neither 0 nor 1.
-        limit: the most trials of an episode.
-        parts: as `trials`, for each part of the score, by name.
-        lessons: by quality, beside what the next trial did; of the first episode of each case.
-        samples: the mean score over all samples of all cases, clustered by family (by case where families are few);
-            None where there is one sample of each case, and no families.
+        cases, ended: the number of cases, and of those that have ended.
+        oracle: whether an evaluator that knows the target judged in the loop.
+        graded: whether some score is neither 0 nor 1.
+        limit: the maximum number of trials of an episode.
+        parts: like `trials`, for each part of the score, by its name.
+        lessons: the lessons of the first episodes, by quality, and what the next trials did.
+        samples: the mean score over all samples of all cases, clustered by family (by case if families are few).
+            None: each case has one sample, and there are no families.
     """
 
     cases: int
@@ -190,9 +189,10 @@ def figures(recorded: Recorded) -> Figures:
     """Compute all figures of a run."""
     run, results = recorded.run, recorded.results
     counts = Counter(result.status for result in results)
-    scores = [score for result in results for one in result.episodes for score in one.scores]
+    marks = [mark for result in results for mark in result.episodes]
+    scores = [score for mark in marks for score in mark.scores]
     limit, graded = limit_of(run, results), any(score not in (None, 0, 1) for score in scores)
-    parts = dict.fromkeys(part for result in results for one in result.episodes for part in one.parts)
+    parts = dict.fromkeys(part for mark in marks for part in mark.parts)
     return Figures(
         cases=len(run.cases),
         ended=len(results),
@@ -213,9 +213,9 @@ def figures(recorded: Recorded) -> Figures:
 
 
 def score_at(result: CaseResult, trial: int, part: str | None = None) -> float | None:
-    """The score of the case's first episode if it had been limited to so many trials; None where it is unknown.
+    """The score of the case's first episode if it had been limited to this many trials. None: unknown.
 
-    part: give the score of this part instead.
+    part: return the score of this part instead.
     """
     first = result.episodes[0] if result.episodes else Marked("")
     scores = first.scores if part is None else first.parts.get(part, ())
@@ -223,11 +223,11 @@ def score_at(result: CaseResult, trial: int, part: str | None = None) -> float |
 
 
 def limit_of(run: BenchRun, results: Sequence[CaseResult]) -> int:
-    """The most trials of an episode, by the settings of the run; where these are not recorded, by its results."""
+    """The maximum number of trials of an episode, from the settings of the run, or else from its results."""
     limits = run.rests_on.get("setting limits")
-    known = cast(dict[str, Any], limits).get("trials") if isinstance(limits, dict) else None
-    most = max((len(one.scores) for result in results for one in result.episodes), default=0)
-    return max(most, known if isinstance(known, int) else 0)
+    limit = cast(dict[str, Any], limits).get("trials") if isinstance(limits, dict) else None
+    most = max((len(mark.scores) for result in results for mark in result.episodes), default=0)
+    return max(most, limit if isinstance(limit, int) else 0)
 
 
 def judged_by_oracle(episode: Episode) -> bool:
@@ -247,25 +247,26 @@ def _by_episode(run: BenchRun, results: Sequence[CaseResult]) -> Sequence[AtEpis
     if most == 1:
         return ()
     cases = [scores for result in results if result.status != "error" and (scores := final_scores(result))]
-    found = list[AtEpisode]()
+    figures = list[AtEpisode]()
     for k in range(1, most + 1):
-        any_right, all_right = (_estimate(cases, k, of) if samples else None for of in (pass_at_k, pass_hat_k))
-        found.append(AtEpisode(k, any_right, all_right, _within(cases, k)))
-    return found
+        any_right = _mean_estimate(cases, k, pass_at_k) if samples else None
+        all_right = _mean_estimate(cases, k, pass_hat_k) if samples else None
+        within = rate(sum(1 in scores[:k] for scores in cases), len(cases))
+        figures.append(AtEpisode(k, any_right, all_right, within))
+    return figures
 
 
 def final_scores(result: CaseResult) -> list[float]:
-    """The final score of each episode that was scored, in order."""
-    return [one.score for one in result.episodes if one.score is not None]
+    """The final scores of the episodes that were scored, in order."""
+    return [mark.score for mark in result.episodes if mark.score is not None]
 
 
-def _estimate(cases: Sequence[Sequence[float]], k: int, of: Callable[[int, int, int], float]) -> Mean | None:
+def _mean_estimate(
+    cases: Sequence[Sequence[float]], k: int, estimator: Callable[[int, int, int], float]
+) -> Mean | None:
+    """The mean of an estimator over the cases that have at least `k` scores."""
     enough = [scores for scores in cases if len(scores) >= k]
-    return mean([of(len(scores), sum(score == 1 for score in scores), k) for scores in enough])
-
-
-def _within(cases: Sequence[Sequence[float]], k: int) -> Rate:
-    return rate(sum(1 in scores[:k] for scores in cases), len(cases))
+    return mean([estimator(len(scores), scores.count(1), k) for scores in enough])
 
 
 def _verdicts(recorded: Recorded, *, first: bool) -> Verdicts:
@@ -273,19 +274,26 @@ def _verdicts(recorded: Recorded, *, first: bool) -> Verdicts:
     for result, episode in recorded.firsts():
         if result.status == "error":
             continue
-        loop = _loop_says(episode, first=first)
+        loop = _loop_verdict(episode, first=first)
         hidden = score_at(result, 1) if first else result.episodes[0].score
         counts[None if loop is None or hidden is None else (loop, hidden == 1)] += 1
-    yes, no = True, False
-    return Verdicts(counts[yes, yes], counts[yes, no], counts[no, no], counts[no, yes], counts[None])
+    return Verdicts(
+        right_accepts=counts[True, True],
+        false_accepts=counts[True, False],
+        right_rejects=counts[False, False],
+        false_rejects=counts[False, True],
+        no_verdict=counts[None],
+    )
 
 
-def _loop_says(episode: Episode, *, first: bool) -> bool | None:
-    """The loop's own verdict, on the first attempt or on the one handed in at the end; None where it gave none."""
+def _loop_verdict(episode: Episode, *, first: bool) -> bool | None:
+    """The loop's own verdict on the first attempt, or on the attempt that was handed in. None: there is none."""
     if first:
         feedback = episode.trials[0].feedback if episode.trials else None
         return feedback.passed if feedback else None
-    return True if episode.solved else False if episode.judged else None
+    if episode.solved:
+        return True
+    return False if episode.judged else None
 
 
 def _spent(recorded: Recorded, solved: int) -> Spent:
@@ -299,34 +307,34 @@ def _spent(recorded: Recorded, solved: int) -> Spent:
             roles["evaluator"] += trial.feedback.usage if trial.feedback else Usage()
             roles["reflector"] += trial.reflection.usage if trial.reflection else Usage()
 
-    def each(total: float | None) -> float | None:
+    def per_solved(total: float | None) -> float | None:
         return None if total is None or not solved else total / solved
 
-    return Spent(usage, seconds, each(usage.tokens), each(usage.cost), each(seconds), roles)
+    return Spent(usage, seconds, per_solved(usage.tokens), per_solved(usage.cost), per_solved(seconds), roles)
 
 
 def _strategy_cost(recorded: Recorded) -> StrategyCost:
-    firsts, laters, pasts = list[float](), list[float](), list[float]()
+    first_inputs, later_inputs, differences = list[float](), list[float](), list[float]()
     episodes = [episode for result, episode in recorded.firsts() if result.status != "error"]
     for episode in episodes:
         usages = [trial.attempt.usage for trial in episode.trials]
         inputs = [usage.input_tokens / usage.calls if usage.calls else None for usage in usages]
-        known = [tokens for tokens in inputs[1:] if tokens is not None]
-        laters += known
-        if inputs and (begin := inputs[0]) is not None:
-            firsts.append(begin)
-            pasts += [tokens - begin for tokens in known]
+        later = [tokens for tokens in inputs[1:] if tokens is not None]
+        later_inputs += later
+        if inputs and (first := inputs[0]) is not None:
+            first_inputs.append(first)
+            differences += [tokens - first for tokens in later]
     trials = [trial for episode in episodes for trial in episode.trials]
-    called = [trial for trial in trials if trial.usage.calls]
+    reflections = [trial.reflection for trial in trials if trial.reflection]
     return StrategyCost(
-        next((strategy_of(episode) for episode in episodes), ""),
-        len(laters),
-        _mean(firsts),
-        _mean(laters),
-        _mean(pasts),
-        _mean([trial.attempt.usage.output_tokens for trial in trials if trial.attempt.usage.calls]),
-        _mean([t.reflection.usage.output_tokens for t in trials if t.reflection and t.reflection.usage.calls]),
-        _mean([trial.usage.tokens for trial in called]),
+        strategy=next((strategy_of(episode) for episode in episodes), ""),
+        later_trials=len(later_inputs),
+        first=_mean(first_inputs),
+        later=_mean(later_inputs),
+        past=_mean(differences),
+        attempt=_mean([trial.attempt.usage.output_tokens for trial in trials if trial.attempt.usage.calls]),
+        reflection=_mean([one.usage.output_tokens for one in reflections if one.usage.calls]),
+        trial=_mean([trial.usage.tokens for trial in trials if trial.usage.calls]),
     )
 
 
@@ -346,16 +354,16 @@ DATA = "data "
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs, `a` and `b` (their ids), compared by pass@1 of the attempts handed in.
+    """Two runs, `a` and `b` (their ids), compared by pass@1 of the attempts that were handed in.
 
     Attributes:
         counts: over the cases that have a verdict in both.
-        samples: the difference of the mean scores of each case, over all its samples, clustered by family; None where
-            each run has one sample of each case, and no families.
+        samples: the mean difference between the mean scores of each case, over all its samples, clustered by family.
+            None: each run has one sample of each case, and there are no families.
         p: of `samples`, or else of `counts`, corrected for the number of comparisons in the report (Holm).
-        detectable: the least difference that would have been found with a power of 80 %; None where it is not known.
-        left_out: cases of both runs without a verdict in one of them.
-        alone_a, alone_b: cases that only this run has, or that have not ended in the other.
+        detectable: the smallest difference that would have been found with a power of 80 %. None: unknown.
+        left_out: the number of cases of both runs without a verdict in one of them.
+        alone_a, alone_b: the number of cases that only this run has, or that have not ended in the other.
     """
 
     a: str
@@ -370,31 +378,39 @@ class Comparison:
 
 
 def compare(a: Recorded, b: Recorded) -> Comparison:
-    """Compare two runs. Raises `InvalidInput` where their data differs, or no case has a verdict in both."""
-    who = f"The runs {a.run.id} and {b.run.id} cannot be compared"
-    one, other = data_hashes(a.run), data_hashes(b.run)
-    if changed := sorted(name for name in one.keys() & other.keys() if one[name] != other[name]):
-        raise InvalidInput(f"{who}: they read different data ({', '.join(changed)}), so their cases are not the same.")
-    if (one or other) and set(one.values()).isdisjoint(other.values()):
-        raise InvalidInput(f"{who}: they read different data, so they have no case in common.")
-    firsts, seconds = _verdict_of_each(a), _verdict_of_each(b)
-    shared = [case for case in firsts if case in seconds]
+    """Compare two runs. Raises `InvalidInput` if their data differs, or no case has a verdict in both."""
+    refusal = f"The runs {a.run.id} and {b.run.id} cannot be compared"
+    data_a, data_b = data_hashes(a.run), data_hashes(b.run)
+    if changed := sorted(name for name in data_a.keys() & data_b.keys() if data_a[name] != data_b[name]):
+        raise InvalidInput(
+            f"{refusal}: they read different data ({', '.join(changed)}), so their cases are not the same."
+        )
+    if (data_a or data_b) and set(data_a.values()).isdisjoint(data_b.values()):
+        raise InvalidInput(f"{refusal}: they read different data, so they have no case in common.")
+    verdicts_a, verdicts_b = _verdicts_by_case(a), _verdicts_by_case(b)
+    shared = [case for case in verdicts_a if case in verdicts_b]
     if not shared:
-        raise InvalidInput(f"{who}: no case finished in both runs.")
-    known = [(x, y) for case in shared if (x := firsts[case]) is not None and (y := seconds[case]) is not None]
-    if not known:
-        raise InvalidInput(f"{who}: of {len(shared)} shared cases, none has a verdict in both runs.")
-    cells = [known.count(pair) for pair in ((True, True), (True, False), (False, True), (False, False))]
-    counts = paired(*cells)
-    left_out, alone = len(shared) - len(known), (len(firsts) - len(shared), len(seconds) - len(shared))
+        raise InvalidInput(f"{refusal}: no case finished in both runs.")
+    pairs = [pair for case in shared if None not in (pair := (verdicts_a[case], verdicts_b[case]))]
+    if not pairs:
+        raise InvalidInput(f"{refusal}: of {len(shared)} shared cases, none has a verdict in both runs.")
+    counts = paired(*(pairs.count(pair) for pair in ((True, True), (True, False), (False, True), (False, False))))
     samples = _over_samples(a, b) if _in_clusters(a) or _in_clusters(b) else None
-    p = counts.p if samples is None or samples.p is None else samples.p
-    detectable = paired_detectable(counts) if samples is None else samples.detectable
-    return Comparison(a.run.id, b.run.id, counts, left_out, *alone, samples, detectable, p)
+    return Comparison(
+        a.run.id,
+        b.run.id,
+        counts,
+        left_out=len(shared) - len(pairs),
+        alone_a=len(verdicts_a) - len(shared),
+        alone_b=len(verdicts_b) - len(shared),
+        samples=samples,
+        detectable=paired_detectable(counts) if samples is None else samples.detectable,
+        p=counts.p if samples is None or samples.p is None else samples.p,
+    )
 
 
 def _in_clusters(recorded: Recorded) -> bool:
-    """Whether verdicts go together: there are several samples of a case, or families of cases."""
+    """Whether verdicts are correlated: there are several samples of a case, or families of cases."""
     families = {_family(result) for result in recorded.results}
     return int(recorded.run.options.get("samples") or 1) > 1 or FEW <= len(families) < len(recorded.results)
 
@@ -404,30 +420,30 @@ def _family(result: CaseResult) -> str:
 
 
 def _case_means(recorded: Recorded) -> dict[str, float]:
-    """The mean score of each case, over all its samples that were scored."""
-    scored = {r.case: scores for r in recorded.results if r.status != "error" and (scores := final_scores(r))}
-    return {case: fmean(scores) for case, scores in scored.items()}
+    """The mean score of each case, over all its scored samples."""
+    judged = (result for result in recorded.results if result.status != "error")
+    return {result.case: fmean(scores) for result in judged if (scores := final_scores(result))}
 
 
 def _over_samples(a: Recorded, b: Recorded | None = None) -> Estimate | None:
-    """The mean score over all samples, or how much that of `b` is higher, on their common cases."""
-    first, families = _case_means(a), {result.case: _family(result) for result in a.results}
-    second = {} if b is None else _case_means(b)
-    most = 1.0 if all(0 <= score <= 1 for score in (*first.values(), *second.values())) else math.inf
+    """The mean score of `a` over all samples; with `b`, how much higher that of `b` is, on their common cases."""
+    values, families = _case_means(a), {result.case: _family(result) for result in a.results}
+    others = {} if b is None else _case_means(b)
+    bound = 1.0 if all(0 <= score <= 1 for score in (*values.values(), *others.values())) else math.inf
     if b is not None:
-        first = {case: second[case] - score for case, score in first.items() if case in second}
-    cases = list(first)
-    if not cases:
+        values = {case: others[case] - score for case, score in values.items() if case in others}
+    if not values:
         return None
-    return clustered(list(first.values()), groups([families[case] for case in cases], cases), most=most)
+    return clustered(list(values.values()), groups([families[case] for case in values], list(values)), most=bound)
 
 
 def data_hashes(run: BenchRun) -> dict[str, str]:
-    """The sha256 of each data file that a run read, by the file's name."""
+    """The sha256 of each data file of a run, by the file's name."""
     return {name.removeprefix(DATA): str(sha) for name, sha in run.rests_on.items() if name.startswith(DATA)}
 
 
-def _verdict_of_each(recorded: Recorded) -> dict[str, bool | None]:
+def _verdicts_by_case(recorded: Recorded) -> dict[str, bool | None]:
+    """Whether each case was solved. None: it has no verdict."""
     limit = limit_of(recorded.run, recorded.results)
     scores = {result.case: score_at(result, limit) for result in recorded.results}
     return {case: None if score is None else score == 1 for case, score in scores.items()}
@@ -435,9 +451,9 @@ def _verdict_of_each(recorded: Recorded) -> dict[str, bool | None]:
 
 MODEL = "model of the "
 """The prefix of the names of models in `BenchRun.rests_on`."""
-_OWN_ROW = ("benchmark", "method", "strategy", "model", "seed", "cases")
-"""Options that have a row of their own in the table that describes a run."""
-_LIMITS = {"tokens": "max-tokens", "cost": "max-cost", "seconds": "max-seconds"}
+_IN_OTHER_ROWS = ("benchmark", "method", "strategy", "model", "seed", "cases")
+"""Options that do not appear among the settings, because the description of a run has a row for them."""
+_LIMIT_OPTIONS = {"tokens": "max-tokens", "cost": "max-cost", "seconds": "max-seconds"}
 
 
 @dataclass(frozen=True)
@@ -445,16 +461,16 @@ class About:
     """How a run was set up.
 
     Attributes:
-        method: one of the benchmark's.
-        strategy: decided what the next trial was shown.
-        replaced: the user chose the strategy instead of the method's own.
-        created: when it began, in seconds since 1970.
-        models: ids by role; local ones with the hash of their weights.
-        data: sha256 by file.
-        differs: options that are not the defaults.
-        versions: of Mulligan and the libraries that matter, by name.
-        command: starts such a run again.
-        scripted: why this is not the result of a model; empty where it is one.
+        method: the benchmark's method.
+        strategy: the strategy, which decides what the next trial is shown.
+        replaced: whether the user chose the strategy instead of the method's own.
+        created: when the run began, in seconds since 1970.
+        models: the ids of the models by role; those of local models include the hash of their weights.
+        data: the sha256 of each data file.
+        differs: the options that are not the defaults.
+        versions: the versions of Mulligan and of the libraries that matter.
+        command: the command that starts such a run again.
+        scripted: why this is not the result of a model. Empty: it is one.
     """
 
     run: str
@@ -473,9 +489,9 @@ class About:
 
 
 def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
-    """Read from a run and its episodes how it was set up."""
+    """How a run was set up, from its record and its episodes."""
     options = options_of_today(run.options)
-    models = {n.removeprefix(MODEL): str(id) for n, id in run.rests_on.items() if n.startswith(MODEL)}
+    roles = {name.removeprefix(MODEL): str(id) for name, id in run.rests_on.items() if name.startswith(MODEL)}
     versions: dict[str, str] = {}
     for episode in episodes:
         for name, number in episode.head.versions.items():
@@ -484,33 +500,34 @@ def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
     return About(
         run.id,
         run.benchmark,
-        str(options.get("method") or ""),
-        _strategy(run),
-        bool(options.get("strategy")),
-        run.created,
-        models,
-        data_hashes(run),
-        {name: value for name, value in _differing(options).items() if name not in _OWN_ROW},
-        int(cast(int, options.get("seed", 0))),
-        versions,
-        command_of(run),
-        _scripted([*models.values(), str(options.get("model") or "")]),
+        method=str(options.get("method") or ""),
+        strategy=_strategy(run),
+        replaced=bool(options.get("strategy")),
+        created=run.created,
+        models=roles,
+        data=data_hashes(run),
+        differs={name: value for name, value in _non_defaults(options).items() if name not in _IN_OTHER_ROWS},
+        seed=int(cast(int, options.get("seed", 0))),
+        versions=versions,
+        command=command_of(run),
+        scripted=_scripted([*roles.values(), str(options.get("model") or "")]),
     )
 
 
 def _strategy(run: BenchRun) -> str:
-    """The name of the run's strategy; of a file without its folder."""
+    """The name of the run's strategy. If it is a file, without its folder."""
     spec = run.rests_on.get(f"{SETTING}strategy")
     return short_name(str(cast(dict[str, Json], spec)["name"])) if isinstance(spec, dict) else ""
 
 
-def _differing(options: Mapping[str, Json]) -> dict[str, Json]:
-    """The options that differ from the defaults, and those that this version does not know."""
+def _non_defaults(options: Mapping[str, Json]) -> dict[str, Json]:
+    """The options that differ from the defaults, and those that this version does not have."""
     defaults = choice_json(BenchOptions(""))
     return {name: value for name, value in options.items() if defaults.get(name, MISSING) != value}
 
 
 def _scripted(models: Iterable[str]) -> str:
+    """See `About.scripted`. models: ids or names; "" is ignored."""
     named = [model for model in models if model]
     if any(re.match(r"scripted\b", model) for model in named):
         return "Scripted model: not a result. The answers were written beforehand, and say nothing about any model."
@@ -528,29 +545,27 @@ def command_of(run: BenchRun) -> str:
     words = ["mulligan", "bench", "run", run.benchmark]
     if run.benchmark.startswith(LOG):
         words[2:] = ["replay", run.benchmark.removeprefix(LOG)]
-    for name, value in _differing(options_of_today(run.options)).items():
+    for name, value in _non_defaults(options_of_today(run.options)).items():
         flag = f"--{name.replace('_', '-')}"
         if name == "benchmark" or value is None:
             continue
         if name == "cases":
             words += [word for id in value for word in ("--case", str(id))]
         elif name == "limits":
-            words += [w for n, v in value.items() for w in (f"--{_LIMITS.get(n, n)}", str(0 if v is None else v))]
+            for limit, most in value.items():
+                words += [f"--{_LIMIT_OPTIONS.get(limit, limit)}", str(0 if most is None else most)]
         elif name == "settings":
-            words += [
-                word
-                for role, settings in value.items()
-                for key, setting in settings.items()
-                for word in ("--set", f"{role}.{key}={json.dumps(setting, ensure_ascii=False)}")
-            ]
+            for role, settings in value.items():
+                for key, setting in settings.items():
+                    words += ["--set", f"{role}.{key}={json.dumps(setting, ensure_ascii=False)}"]
         else:
             words += [flag] if value is True else [flag, str(value)]
     return shlex.join(words)
 
 
 SCHEMA = 2
-"""The version of the JSON format; it rises when a key goes or changes its meaning."""
-_ALL = 1_000_000
+"""The version of the JSON format. It increases when a key is removed or changes its meaning."""
+_MAX_EPISODES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -563,7 +578,7 @@ class RunReport:
 
     @property
     def label(self) -> str:
-        """A short name for tables and plots; the report makes it unique."""
+        """A short name for tables and plots. The report makes it unique."""
         method = self.about.method or self.about.benchmark
         return f"{method} with {self.about.strategy}" if self.about.replaced else method
 
@@ -573,8 +588,8 @@ class Report:
     """Runs side by side.
 
     Attributes:
-        labels: one for each run, all different.
-        comparisons: of the first run with each of the others, or of every pair.
+        labels: a unique label for each run.
+        comparisons: the first run compared with each of the others, or all pairs.
     """
 
     runs: Sequence[RunReport]
@@ -588,31 +603,33 @@ async def read_run(store: Store, prefix: str) -> Recorded:
     refuse_stream(run)
     results = await store.benches.results(run.id)
     ended = {f"{run.id}.{result.position}" for result in results}
-    episodes = await store.list(run=run.id, limit=_ALL)
-    return Recorded(run, results, {e.id: e for e in episodes if e.id.rpartition(".")[0] in ended})
+    episodes = await store.list(run=run.id, limit=_MAX_EPISODES)
+    of_ended = {episode.id: episode for episode in episodes if episode.id.rpartition(".")[0] in ended}
+    return Recorded(run, results, of_ended)
 
 
 def make_report(recorded: Sequence[Recorded], *, every_pair: bool = False) -> Report:
     """Compute the report of these runs.
 
     Args:
-        every_pair: compare every pair of runs, instead of the first with each of the others.
+        every_pair: compare all pairs of runs, instead of the first with each of the others.
 
     Raises:
-        InvalidInput: a run is given twice, or two runs cannot be compared.
+        InvalidInput: a run is named twice, or two runs cannot be compared.
     """
-    ids = [one.run.id for one in recorded]
+    ids = [record.run.id for record in recorded]
     if len(set(ids)) < len(ids):
         raise InvalidInput("A run is named twice: name each run once.")
-    runs = [RunReport(about(one.run, one.episodes.values()), figures(one), one) for one in recorded]
+    runs = [RunReport(about(record.run, record.episodes.values()), figures(record), record) for record in recorded]
     pairs = [pair for pair in combinations(recorded, 2) if every_pair or pair[0] is recorded[0]]
-    found = [compare(a, b) for a, b in pairs]
-    corrected = holm([one.p for one in found])
-    return Report(runs, _labels(runs), [replace(one, p=p) for one, p in zip(found, corrected, strict=True)])
+    comparisons = [compare(a, b) for a, b in pairs]
+    corrected = holm([comparison.p for comparison in comparisons])
+    comparisons = [replace(comparison, p=p) for comparison, p in zip(comparisons, corrected, strict=True)]
+    return Report(runs, _labels(runs), comparisons)
 
 
 def _labels(runs: Sequence[RunReport]) -> Sequence[str]:
-    """The method of each run; where two are the same, with the model or the run's id behind it."""
+    """The method of each run. If two are the same, followed by the model, or else by the run's id."""
     labels = [run.label for run in runs]
     models = [next(iter(run.about.models.values()), "").partition("@")[0] for run in runs]
     for extra in (models, [run.about.run for run in runs]):
@@ -624,8 +641,7 @@ def _labels(runs: Sequence[RunReport]) -> Sequence[str]:
 
 
 def as_json(report: Report) -> Json:
-    """The report as JSON; docs/benchmark-report.md describes every key."""
-
+    """The report as JSON. docs/benchmark-report.md describes the keys."""
     return {
         "schema": SCHEMA,
         "mulligan": version("mulligan"),

@@ -1,4 +1,4 @@
-"""The gallery of a run: a page for each case, with every trial and the hidden verdict that the loop never saw."""
+"""The gallery of a run: a page for each case, with all trials and the hidden verdict on each."""
 
 from __future__ import annotations
 
@@ -22,23 +22,17 @@ from mulligan.text.web_pages import html
 
 Form: TypeAlias = Literal["md", "html"]
 FORMS: Mapping[str, Form] = {".md": "md", ".html": "html"}
-"""The format of a gallery in one file, by the file's ending; any other path is a folder with a file for each case."""
+"""The format of a gallery in one file, by its ending. Any other path is a folder, which gets a file for each case."""
 
 
-def rendered(blocks: Sequence[Block], title: str, form: Form) -> str:
+def _text(blocks: Sequence[Block], title: str, form: Form) -> str:
     return html(title, blocks) if form == "html" else markdown(blocks)
 
 
-def chosen(recorded: Recorded, every: bool) -> list[CaseResult]:
-    """The cases that were not solved, or all that have ended."""
-    return [result for result in recorded.results if every or not result.solved]
-
-
 def case_page(recorded: Recorded, result: CaseResult, target: Json = None) -> list[Block]:
-    """The page of a case. target: if given, it is shown, and so is the text of the score, which may reveal it."""
-    known = target is not None
-    trials = [len(one.scores) for one in result.episodes]
-    message = result.text if known or result.status == "error" else ""
+    """The page of a case. target: if given, the page shows it, and the text of the score, which may reveal it."""
+    trials = [len(mark.scores) for mark in result.episodes]
+    message = result.text if target is not None or result.status == "error" else ""
     blocks: list[Block] = [
         Heading(1, f"Case {result.case}: {result.status}"),
         Facts(
@@ -50,30 +44,31 @@ def case_page(recorded: Recorded, result: CaseResult, target: Json = None) -> li
             }
         ),
     ]
-    if known:
+    if target is not None:
         text = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False, indent=2)
         blocks += [Heading(2, "Hidden target"), Fence(text)]
-    for number, episode in enumerate(_of_case(recorded, result)):
+    for number, episode in enumerate(_episodes(recorded, result)):
         blocks += _episode_blocks(result, episode, first=number == 0)
     return blocks
 
 
-def _of_case(recorded: Recorded, result: CaseResult) -> list[Episode]:
-    """All recorded episodes of the case in order, also those that ended with an error."""
-    own = f"{recorded.run.id}.{result.position}"
-    found = [episode for id, episode in recorded.episodes.items() if id.rpartition(".")[0] == own]
-    return sorted(found, key=lambda episode: int(episode.id.rpartition(".")[2]))
+def _episodes(recorded: Recorded, result: CaseResult) -> list[Episode]:
+    """All recorded episodes of a case in order, including those that ended with an error."""
+    prefix = f"{recorded.run.id}.{result.position}"
+    episodes = [episode for id, episode in recorded.episodes.items() if id.rpartition(".")[0] == prefix]
+    return sorted(episodes, key=lambda episode: int(episode.id.rpartition(".")[2]))
 
 
 def _episode_blocks(result: CaseResult, episode: Episode, *, first: bool) -> list[Block]:
-    scores = next((one.scores for one in result.episodes if one.episode == episode.id), ())
+    """The story of an episode. Only the first of a case has the task and the recall."""
+    scores = next((mark.scores for mark in result.episodes if mark.episode == episode.id), ())
 
     def after(trial: Trial) -> list[Block]:
         score = scores[trial.number - 1] if trial.number <= len(scores) else None
         return [Line(_verdict(score), strong="Hidden verdict, had it ended here:")]
 
     blocks = [Heading(2, f"Episode {episode.id}"), *list(story(episode, level=2, after=after))[1:]]
-    return [one for one in blocks if first or not (isinstance(one, Section) and one.id in ("task", "recall"))]
+    return [block for block in blocks if first or not (isinstance(block, Section) and block.id in ("task", "recall"))]
 
 
 def _verdict(score: float | None) -> str:
@@ -89,9 +84,9 @@ def write_gallery(
 
     Args:
         path: a file, or a folder that gets a file for each case.
-        form: the format of the files in a folder; a single file has the format of its ending.
-        every: all cases, instead of only those that were not solved.
-        targets: of each run, the hidden targets by case; empty to show none.
+        form: the format of the files in a folder. The ending of a single file decides its format.
+        every: include solved cases.
+        targets: for each run, the hidden targets by case. Empty: show no targets.
 
     Returns:
         A sentence that says what was written.
@@ -103,7 +98,8 @@ def write_gallery(
     shown = [
         (recorded, result, case_page(recorded, result, targets[n].get(result.case) if targets else None))
         for n, recorded in enumerate(runs)
-        for result in chosen(recorded, every)
+        for result in recorded.results
+        if every or not result.solved
     ]
     count = f"{len(shown)} case{'' if len(shown) == 1 else 's'}"
     index: list[Block] = [Heading(1, f"Gallery: {count}{'' if every else ' not solved'}")]
@@ -111,14 +107,17 @@ def write_gallery(
         if target.suffix in FORMS:
             form = FORMS[target.suffix]
             pages = [block for _, _, blocks in shown for block in blocks]
-            target.write_text(rendered([*index, *pages], "Gallery", form), encoding="utf-8")
+            target.write_text(_text([*index, *pages], "Gallery", form), encoding="utf-8")
             return f"Wrote {count} to {path}"
         target.mkdir(parents=True, exist_ok=True)
-        rows = [[r.run.id, one.case, one.status, file_name(r, one, form)] for r, one, _ in shown]
+        rows = [
+            [recorded.run.id, result.case, result.status, file_name(recorded, result, form)]
+            for recorded, result, _ in shown
+        ]
         index.append(Table(["run", "case", "status", "file"], rows, left=4, links=True))
-        (target / f"index.{form}").write_text(rendered(index, "Gallery", form), encoding="utf-8")
+        (target / f"index.{form}").write_text(_text(index, "Gallery", form), encoding="utf-8")
         for recorded, result, blocks in shown:
-            text = rendered(blocks, f"Case {result.case}", form)
+            text = _text(blocks, f"Case {result.case}", form)
             (target / file_name(recorded, result, form)).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"The gallery cannot be written to {path}: {error.strerror or error}.") from error
@@ -126,13 +125,13 @@ def write_gallery(
 
 
 def file_name(recorded: Recorded, result: CaseResult, form: Form) -> str:
-    """The name of the case's file: its id without characters that a file system may refuse."""
+    """The name of the case's file: its id, with only characters that all file systems accept."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", result.case)[:60].strip(".-")
     return f"{recorded.run.id}-{result.position:04d}-{plain or 'case'}.{form}"
 
 
 def targets_of(run: BenchRun) -> Mapping[str, Json]:
-    """The hidden targets by case, read from the run's data. Raises `InvalidInput` where that is gone or has changed."""
+    """The hidden targets by case, from the run's data. Raises `InvalidInput` if the data is missing or has changed."""
     if run.benchmark.startswith(LOG):
         raise InvalidInput(f"Run {run.id} replays a log: look up the hidden targets there.")
     config, choice = load(), choice_of(run.options)

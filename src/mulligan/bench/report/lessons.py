@@ -1,4 +1,4 @@
-"""What the lessons of a run were worth: their quality beside what the next trial did."""
+"""The lessons of a run by their quality, and how the next trials ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from mulligan.core.records import Episode, Reflection
 from mulligan.text.reflections import after_lesson
 
 BANDS = ((0.0, 0.25), (0.25, 0.7), (0.7, 1.0))
-"""Of the score; the upper end belongs to the next band, and 1 to the last."""
+"""Bands of the score. An upper end belongs to the next band, but 1 belongs to the last."""
+_NAMES = ("not scored", "withheld", *(f"{low:g} to {high:g}" for low, high in BANDS))
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,12 @@ class Lessons:
     """The lessons of one band of quality.
 
     Attributes:
-        band: such as "0.25 to 0.7", "withheld", or "not scored" (recorded before there was a score).
-        count: lessons in it.
-        quality: the mean of their scores. None: they have none.
-        tokens: what one took, on average.
-        passed: of the lessons behind which a judged trial came, those whose next trial passed.
-        better: the same, with those whose next trial did not pass but scored higher.
+        band: such as "0.25 to 0.7", "withheld", or "not scored" (recorded before lessons had scores).
+        count: the number of lessons.
+        quality: the mean score. None: they have no scores.
+        tokens: the mean number of tokens that a lesson cost.
+        passed: of the lessons followed by a judged trial, those whose next trial passed.
+        better: of the same lessons, those whose next trial passed or scored higher.
     """
 
     band: str
@@ -36,17 +37,14 @@ class Lessons:
 
 
 def lessons_by_quality(episodes: Iterable[Episode]) -> Sequence[Lessons]:
-    """One row for each band that has a lesson, the lowest first."""
-    found: dict[str, list[tuple[Reflection, str | None]]] = {name: [] for name in _NAMES}
+    """One row for each band that has lessons, the lowest first."""
+    by_band: dict[str, list[tuple[Reflection, str | None]]] = {name: [] for name in _NAMES}
     for episode in episodes:
         for trial in episode.trials:
             if trial.reflection and trial.reflection.text:
                 after = after_lesson(episode, trial.number)
-                found[_band(trial.reflection)].append((trial.reflection, after))
-    return [_row(band, lessons) for band, lessons in found.items() if lessons]
-
-
-_NAMES = ("not scored", "withheld", *(f"{low:g} to {high:g}" for low, high in BANDS))
+                by_band[_band(trial.reflection)].append((trial.reflection, after))
+    return [_row(band, lessons) for band, lessons in by_band.items() if lessons]
 
 
 def _band(reflection: Reflection) -> str:
@@ -63,9 +61,9 @@ def _row(band: str, lessons: Sequence[tuple[Reflection, str | None]]) -> Lessons
     judged = [after for _, after in lessons if after is not None]
     return Lessons(
         band,
-        len(lessons),
-        fmean(scores) if scores else None,
-        fmean(reflection.usage.tokens for reflection, _ in lessons),
-        rate(judged.count("passed"), len(judged)),
-        rate(sum(after != "no better" for after in judged), len(judged)),
+        count=len(lessons),
+        quality=fmean(scores) if scores else None,
+        tokens=fmean(reflection.usage.tokens for reflection, _ in lessons),
+        passed=rate(judged.count("passed"), len(judged)),
+        better=rate(sum(after != "no better" for after in judged), len(judged)),
     )

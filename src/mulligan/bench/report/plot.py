@@ -13,11 +13,12 @@ from mulligan.core.rates import Rate
 from mulligan.text.charts import Chart, Curve, Point, counting_ticks, svg
 from mulligan.text.pages import Picture, Table
 
-_NOTES = {"oracle": ", oracle", "scripted": ", no result"}
+_KIND_NOTES = {"oracle": ", oracle", "scripted": ", no result"}
+"""What follows the label of a curve, by the kind of its run."""
 
 
 def check_ending(path: str) -> None:
-    """Raises `InvalidInput` where the file is no .svg."""
+    """Raises `InvalidInput` unless the file is an .svg."""
     if Path(path).suffix.lower() != ".svg":
         raise InvalidInput(
             f"The name of the plot {path} must end in .svg. A browser or rsvg-convert makes a PNG of it."
@@ -31,7 +32,7 @@ def by_tries(report: Report) -> Chart:
         rates = [at.solved for at in run.figures.trials]
         n = max((rate.n for rate in rates), default=0)
         points = [point(trial, rate) for trial, rate in enumerate(rates, 1) if rate.n]
-        curves.append(Curve(f"{label}{_NOTES.get(kind_of(run), '')} (n={n})", points))
+        curves.append(Curve(f"{label}{_KIND_NOTES.get(kind_of(run), '')} (n={n})", points))
     return Chart(
         name="curve",
         title="Share of cases solved by number of tries, with 95 % intervals",
@@ -42,7 +43,7 @@ def by_tries(report: Report) -> Chart:
 
 
 def point(x: float, rate: Rate, label: str = "") -> Point:
-    """The point of a rate that is known."""
+    """The point of a known rate at `x`."""
     assert rate.value is not None
     assert rate.low is not None
     assert rate.high is not None
@@ -50,16 +51,16 @@ def point(x: float, rate: Rate, label: str = "") -> Point:
 
 
 def spending(report: Report) -> tuple[Chart, Table]:
-    """What each run spent for a case, against the share that it solved; runs without a verdict are left out."""
-    named = list(zip(report.labels, (run.figures for run in report.runs), strict=True))
-    costs = [(found.spent.usage.cost, found.spent.usage.tokens) for _, found in named]
-    dollars = all(cost for cost, _ in costs)
+    """What each run spent per case, and the share of the cases that it solved. Runs without a verdict are left out."""
+    all_figures = [run.figures for run in report.runs]
+    dollars = all(figures.spent.usage.cost for figures in all_figures)
     unit = "dollars" if dollars else "tokens"
-    known = [
-        (number, label, (cost or 0.0 if dollars else tokens) / found.ended, found.trials[-1].solved)
-        for number, ((label, found), (cost, tokens)) in enumerate(zip(named, costs, strict=True), 1)
-        if found.ended and found.trials and found.trials[-1].solved.n
-    ]
+    known = list[tuple[int, str, float, Rate]]()
+    for number, (label, figures) in enumerate(zip(report.labels, all_figures, strict=True), 1):
+        if figures.ended and figures.trials and figures.trials[-1].solved.n:
+            usage = figures.spent.usage
+            spent = (usage.cost or 0.0) if dollars else usage.tokens
+            known.append((number, label, spent / figures.ended, figures.trials[-1].solved))
     most = _round_up(max([spent for _, _, spent, _ in known], default=0.0))
     chart = Chart(
         name="spending",
@@ -73,13 +74,12 @@ def spending(report: Report) -> tuple[Chart, Table]:
         [str(number), label, f"{spent:,.4g}", f"{solved.value:.1%}", f"{solved.low:.1%} to {solved.high:.1%}"]
         for number, label, spent, solved in known
     ]
-    return chart, Table(
-        ["number in the figure", "run", f"{unit} for each case", "solved", "95 % interval"], rows, left=2
-    )
+    columns = ["number in the figure", "run", f"{unit} for each case", "solved", "95 % interval"]
+    return chart, Table(columns, rows, left=2)
 
 
 def _round_up(most: float) -> float:
-    """The next 1, 2, 4 or 8 of its power of ten, so that a quarter of it is a short number."""
+    """The next 1, 2, 4 or 8 times a power of ten, so that a quarter of it is a short number."""
     if most <= 0:
         return 1.0
     power = 10.0 ** floor(log10(most))

@@ -1,4 +1,4 @@
-"""What a proof of the lessons of hooks shows: means of each arm, paired differences, and what could not be seen."""
+"""The report of a proof of the lessons of hooks: means of each arm, paired differences, and cautions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,20 @@ MEASURES: Mapping[str, Callable[[Row], float | None]] = {
     "seconds": lambda row: row.seconds,
     "tokens": lambda row: row.tokens,
 }
-"""What is compared. Of all but the first, less is better."""
+"""What is compared, by its name in tables. Except for the first, less is better."""
 
 
 @dataclass(frozen=True)
 class ProofArm:
-    """One arm. means: of each measure that is known. shown: lessons, in all."""
+    """The figures of an arm.
+
+    Attributes:
+        means: the mean of each measure that is known.
+        shown: the number of lessons that were shown.
+        with_lessons: the number of runs in which a lesson was shown.
+        halted: the number of runs that did not end well.
+        swallowed: the number of errors that hooks hid from the agent.
+    """
 
     arm: Arm
     runs: int
@@ -43,13 +51,13 @@ class ProofArm:
 
 @dataclass(frozen=True)
 class ProofReport:
-    """A proof so far.
+    """The report of a proof, which may be unfinished.
 
     Attributes:
-        planned: runs in all.
-        differences: treatment less control, by measure, over the tasks that have both; the error is clustered.
-        counts: of the tasks with one run in each arm.
-        clusters: what values go together in: "family" or "task".
+        planned: the number of all runs.
+        differences: treatment minus control, by measure, over the tasks that have both.
+        counts: how many tasks each arm solved. None: a task has several runs in each arm.
+        clusters: what values are clustered by: "family" or "task".
     """
 
     plan: Plan
@@ -65,8 +73,8 @@ class ProofReport:
             "agent": self.plan.agent,
             "planned": self.planned,
             "ended": len(self.rows),
-            "arms": [asdict(one) for one in self.arms],
-            "differences": {name: asdict(one) for name, one in self.differences.items()},
+            "arms": [asdict(arm) for arm in self.arms],
+            "differences": {name: asdict(estimate) for name, estimate in self.differences.items()},
             "counts": asdict(self.counts) if self.counts else None,
             "clusters": self.clusters,
             "verdict": verdict(self),
@@ -74,54 +82,54 @@ class ProofReport:
 
 
 def proof_report(plan: Plan, rows: Sequence[Row]) -> ProofReport:
-    """The figures of the rows. A task counts in a difference where both arms have ended as often."""
-    of_task = [[row for row in rows if row.task == task.name] for task in plan.tasks]
-    pairs = [pair for its in of_task if (pair := _pairs(its))]
-    families = [pair[0][0].family for pair in pairs]
-    tasks = [pair[0][0].task for pair in pairs]
-    by = groups(families, tasks)
+    """The report of the rows. Repetitions of a task count in a difference if both arms have ended."""
+    by_task = ([row for row in rows if row.task == task.name] for task in plan.tasks)
+    paired_tasks = [pairs for task_rows in by_task if (pairs := _pairs(task_rows))]
+    families = [pairs[0][0].family for pairs in paired_tasks]
+    tasks = [pairs[0][0].task for pairs in paired_tasks]
+    clusters_of_tasks = groups(families, tasks)
     differences = dict[str, Estimate]()
     for name, measure in MEASURES.items():
-        found = [_difference(pair, measure) for pair in pairs]
-        known = [(value, cluster) for value, cluster in zip(found, by, strict=True) if value is not None]
+        values = [_difference(pairs, measure) for pairs in paired_tasks]
+        known = [(value, of) for value, of in zip(values, clusters_of_tasks, strict=True) if value is not None]
         if known:
             most = 1.0 if name == SOLVED else inf
-            differences[name] = clustered([value for value, _ in known], [cluster for _, cluster in known], most=most)
+            differences[name] = clustered([value for value, _ in known], [of for _, of in known], most=most)
     counts = None
-    if pairs and plan.repeats == 1:
-        verdicts = [(without.solved, with_.solved) for ((without, with_),) in pairs]
-        counts = paired(
-            *(verdicts.count(kind) for kind in ((True, True), (True, False), (False, True), (False, False)))
-        )
+    if paired_tasks and plan.repeats == 1:
+        verdicts = [(without.solved, with_.solved) for ((without, with_),) in paired_tasks]
+        outcomes = ((True, True), (True, False), (False, True), (False, False))
+        counts = paired(*map(verdicts.count, outcomes))
     clusters = "family" if len(set(families)) >= FEW and len(set(families)) < len(tasks) else "task"
     arms = tuple(_arm(arm, [row for row in rows if row.arm == arm]) for arm in ARMS)
     return ProofReport(plan, sum(1 for _ in plan.runs()), tuple(rows), arms, differences, counts, clusters)
 
 
 def _pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
-    """The runs of a task without the bank and with it, by repetition."""
-    by = {(row.repeat, row.arm): row for row in rows}
-    repeats = sorted({row.repeat for row in rows})
-    return [(by[n, ARMS[0]], by[n, ARMS[1]]) for n in repeats if (n, ARMS[0]) in by and (n, ARMS[1]) in by]
+    """The rows of a task without the bank and with it, for each repetition that has both."""
+    control, treatment = ({row.repeat: row for row in rows if row.arm == arm} for arm in ARMS)
+    return [(control[n], treatment[n]) for n in sorted(control.keys() & treatment.keys())]
 
 
 def _difference(pairs: Sequence[tuple[Row, Row]], measure: Callable[[Row], float | None]) -> float | None:
+    """The mean difference of a measure over the repetitions of a task. None: unknown."""
     values = [(measure(without), measure(with_)) for without, with_ in pairs]
     known = [after - before for before, after in values if before is not None and after is not None]
     return fmean(known) if known else None
 
 
 def _arm(arm: Arm, rows: Sequence[Row]) -> ProofArm:
-    known = {name: [value for row in rows if (value := of(row)) is not None] for name, of in MEASURES.items()}
+    measured = {name: [measure(row) for row in rows] for name, measure in MEASURES.items()}
+    known = {name: [value for value in values if value is not None] for name, values in measured.items()}
     return ProofArm(
         arm,
-        len(rows),
-        rate(sum(row.solved for row in rows), len(rows)),
-        {name: fmean(values) for name, values in known.items() if values},
-        sum(row.shown for row in rows),
-        sum(row.shown > 0 for row in rows),
-        sum(bool(row.halted) for row in rows),
-        sum(row.swallowed for row in rows),
+        runs=len(rows),
+        solved=rate(sum(row.solved for row in rows), len(rows)),
+        means={name: fmean(values) for name, values in known.items() if values},
+        shown=sum(row.shown for row in rows),
+        with_lessons=sum(row.shown > 0 for row in rows),
+        halted=sum(bool(row.halted) for row in rows),
+        swallowed=sum(row.swallowed for row in rows),
     )
 
 
@@ -146,39 +154,33 @@ def proof_page(report: ProofReport) -> list[Block]:
                 "smallest difference found with a power of 80 %."
             )
         )
-        if report.counts:
-            one = report.counts
+        if counts := report.counts:
             blocks.append(
                 Line(
-                    f"Tasks solved in both arms: {one.both}; only with the bank: {one.only_b}; only without: "
-                    f"{one.only_a}; in neither: {one.neither}. Exact McNemar test: p = {one.p:.3g}."
+                    f"Tasks solved in both arms: {counts.both}; only with the bank: {counts.only_b}; only without: "
+                    f"{counts.only_a}; in neither: {counts.neither}. Exact McNemar test: p = {counts.p:.3g}."
                 )
             )
     return [*blocks, *(Line(sentence) for sentence in (*verdict(report), *_cautions(report)))]
 
 
 def _arms(report: ProofReport) -> Table:
-    columns = ["arm", "runs", "solved", "95 % interval", *list(MEASURES)[1:], "lessons shown"]
-    rows = [
-        [
-            *(one.arm, str(one.runs), _number(one.solved.value, ".0%"), _range(one.solved.low, one.solved.high, ".0%")),
-            *(_number(one.means.get(name), ".1f") for name in list(MEASURES)[1:]),
-            str(one.shown),
-        ]
-        for one in report.arms
-    ]
-    return Table(columns, rows)
+    others = [name for name in MEASURES if name != SOLVED]
+    rows = list[list[str]]()
+    for arm in report.arms:
+        solved = [_number(arm.solved.value, ".0%"), _range(arm.solved.low, arm.solved.high, ".0%")]
+        means = [_number(arm.means.get(name), ".1f") for name in others]
+        rows.append([arm.arm, str(arm.runs), *solved, *means, str(arm.shown)])
+    return Table(["arm", "runs", "solved", "95 % interval", *others, "lessons shown"], rows)
 
 
 def _compared(report: ProofReport) -> Table:
     columns = ["measure", "difference", "95 % interval", "p", "n", "clusters", "could show"]
-    rows = [
-        [
-            *(name, f"{one.value:+.2f}", _range(one.low, one.high, "+.2f"), _number(one.p, ".3g")),
-            *(str(one.n), str(one.clusters), _number(one.detectable, ".2f")),
-        ]
-        for name, one in report.differences.items()
-    ]
+    rows = list[list[str]]()
+    for name, estimate in report.differences.items():
+        interval = _range(estimate.low, estimate.high, "+.2f")
+        row = [name, f"{estimate.value:+.2f}", interval, _number(estimate.p, ".3g")]
+        rows.append([*row, str(estimate.n), str(estimate.clusters), _number(estimate.detectable, ".2f")])
     return Table(columns, rows)
 
 
@@ -191,15 +193,15 @@ def _range(low: float | None, high: float | None, form: str) -> str:
 
 
 def verdict(report: ProofReport) -> list[str]:
-    """What the figures say of solved tasks, in sentences."""
-    found = report.differences.get(SOLVED)
-    if found is None or found.p is None:
+    """What the report says about solved tasks, in sentences."""
+    solved = report.differences.get(SOLVED)
+    if solved is None or solved.p is None:
         return ["There are too few tasks with both arms to compare them."]
-    if found.p < 0.05:
-        which = "more" if found.value > 0 else "fewer"
-        reach = _range(found.low, found.high, "+.0%")
-        return [f"With the bank, {which} tasks are solved: {found.value:+.0%} of all, {reach} (p = {found.p:.2g})."]
-    least = found.detectable or (paired_detectable(report.counts) if report.counts else None)
+    if solved.p < 0.05:
+        more = "more" if solved.value > 0 else "fewer"
+        interval = _range(solved.low, solved.high, "+.0%")
+        return [f"With the bank, {more} tasks are solved: {solved.value:+.0%} of all, {interval} (p = {solved.p:.2g})."]
+    least = solved.detectable or (paired_detectable(report.counts) if report.counts else None)
     could = (
         f"These tasks could have shown one of {least:.0%} or more; they cannot show a smaller one. " if least else ""
     )
@@ -210,24 +212,24 @@ def verdict(report: ProofReport) -> list[str]:
 
 
 def _cautions(report: ProofReport) -> list[str]:
-    """What takes from the figures, in sentences."""
+    """What limits the value of the figures, in sentences."""
     control, treatment = report.arms
-    said = list[str]()
+    sentences = list[str]()
     if treatment.runs and not treatment.shown:
-        said.append(
+        sentences.append(
             "No lesson was shown, because no run met an error that the bank knows. So this says nothing about the "
             "lessons."
         )
     elif treatment.with_lessons < treatment.runs:
-        said.append(f"Lessons were shown in {treatment.with_lessons} of {treatment.runs} runs with the bank.")
+        sentences.append(f"Lessons were shown in {treatment.with_lessons} of {treatment.runs} runs with the bank.")
     if silent := sum(not row.hooked for row in report.rows):
-        said.append(f"In {count(silent, 'run')} the agent called no hook.")
+        sentences.append(f"In {count(silent, 'run')} the agent called no hook.")
     if halted := control.halted + treatment.halted:
-        said.append(
+        sentences.append(
             f"{count(halted, 'run')} did not end well ({control.halted} of them without the bank); see runs.csv."
         )
     if swallowed := control.swallowed + treatment.swallowed:
-        said.append(
+        sentences.append(
             f"Hooks kept {count(swallowed, 'error')} from the agent, such as a timeout: a lesson may be missing there."
         )
-    return said
+    return sentences

@@ -1,4 +1,4 @@
-"""Benchmark runs as a page for people shows them: the list, and one run or several compared."""
+"""Reports of benchmark runs, for pages that show them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from mulligan.text.pages import Block, Heading
 
 @dataclass(frozen=True)
 class BenchReport:
-    """One run or several, compared.
+    """The report of one or more runs.
 
     Attributes:
-        labels: of the runs.
-        result: in a few lines.
-        curve, spending: charts, each with its table in `by_tries` and `spent`.
+        labels: the labels of the runs.
+        result: the result in a few lines.
+        curve, by_tries: the learning curve as a chart and as a table.
+        spending, spent: what success costs, as a chart and as a table.
         details: all other figures, with headings from level 3.
-        results: of each run, by case.
+        results: the results of the cases of each run.
     """
 
     labels: Sequence[str]
@@ -38,19 +39,19 @@ class BenchReport:
 
 
 async def bench_report(store: Store, ids: Sequence[str]) -> BenchReport:
-    """The first of these runs compared with each of the others. Raises `NotFound`, `InvalidInput`."""
+    """Compares the first of these runs with each of the others. Raises `NotFound`, `InvalidInput`."""
     report = make_report([await read_run(store, id) for id in ids])
     result, (chart, spent) = summary(report), spending(report)
     lowered = [
-        replace(one, level=min(one.level + 1, 6)) if isinstance(one, Heading) else one
-        for one in page(report)[1 + len(result) :]
+        replace(block, level=min(block.level + 1, 6)) if isinstance(block, Heading) else block
+        for block in page(report)[1 + len(result) :]
     ]
     results = [run.recorded.results for run in report.runs]
     return BenchReport(report.labels, result, by_tries(report), solved_by_tries(report), chart, spent, lowered, results)
 
 
 def method_of(run: BenchRun) -> str | None:
-    """The method and the strategy of a run, in words. None for a stream, which has no report of this kind."""
+    """The method and the strategy of a run, in words. None: it is a stream, which has another report."""
     if run.benchmark.startswith(STREAM):
         return None
     options = options_of_today(run.options)

@@ -1,6 +1,6 @@
-"""The statistics of reports: pure functions of counts and scores. None stands for an unknown value.
+"""The statistics of reports: pure functions of counts and scores. None is an unknown value.
 
-Shares and pairs of them are those of `core.rates`. Sources: Chen et al. 2021, equation 1 (pass@k); Yao et al. 2024,
+`core.rates` has rates and paired rates. Sources: Chen et al. 2021, equation 1 (pass@k); Yao et al. 2024,
 arXiv 2406.12045 (pass^k); Abramowitz and Stegun 1964, 26.7 (Student's t); Cameron, Gelbach and Miller 2011, Journal of
 Business & Economic Statistics 29, 238 (two ways of clustering); Holm 1979; Connor 1987, Biometrics 43, 207, and Miller
 2024, arXiv 2411.00640 (how many cases).
@@ -18,14 +18,15 @@ from statistics import NormalDist, fmean
 from mulligan.core.rates import LEVEL, Paired, Z
 
 POWER = 0.8
+"""The probability of finding a difference that exists, with which `detectable` differences are computed."""
 RESAMPLES = 2000
 FEW = 5
-"""Fewer families than these cannot stand for others: then each case counts for itself."""
+"""With fewer families than this, each case is a cluster instead of each family."""
 
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of `n` values. The interval is a percentile bootstrap over them; None for fewer than two values."""
+    """The mean of `n` values, with a percentile bootstrap interval. low, high: None for a single value."""
 
     value: float
     n: int
@@ -34,13 +35,13 @@ class Mean:
 
 
 def mean(values: Sequence[float]) -> Mean | None:
-    """The mean of the values, None where there are none."""
+    """The mean of the values. None: there are no values."""
     if not values:
         return None
     if len(values) == 1:
         return Mean(values[0], 1, None, None)
-    drawn = random.Random(0)
-    means = sorted(fmean(drawn.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    chance = random.Random(0)
+    means = sorted(fmean(chance.choices(values, k=len(values))) for _ in range(RESAMPLES))
     cut = round(RESAMPLES * (1 - LEVEL) / 2)
     return Mean(fmean(values), len(values), means[cut], means[-cut - 1])
 
@@ -70,9 +71,13 @@ def pass_hat_k(n: int, right: int, k: int) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean of `n` values that come in clusters. se: its standard error. clusters: the smallest number of them in any
-    way of clustering. low, high, p (two-sided, against 0): by Student's t with one degree less. detectable: the least
-    difference from 0 that would have been found with a power of 80 %. All but the value are None with one cluster.
+    """The mean of `n` values that are clustered. With one cluster, only the value, n and clusters are known.
+
+    Attributes:
+        clusters: the number of clusters. If values are clustered in two ways, the smaller number.
+        se: the standard error.
+        low, high, p: the interval, and the two-sided p against 0, by Student's t with clusters - 1 degrees of freedom.
+        detectable: the smallest difference from 0 that would have been found with a power of 80 %.
     """
 
     value: float
@@ -91,61 +96,64 @@ def clustered(
     slope: Sequence[float] | None = None,
     most: float = math.inf,
 ) -> Estimate:
-    """The mean of at least one value, with an error that allows for values of one cluster going together.
+    """The mean of at least one value, with a standard error that allows for correlation within clusters.
 
     Args:
-        ways: The cluster of each value; in two ways where values go together for two reasons, such as the case and the
-            order. A way with one cluster says nothing of others like it, and is left out.
+        ways: The cluster of each value. Two ways if values are correlated for two reasons, such as the case and the
+            order. A way with only one cluster is ignored.
         most: No value can be further from 0, so the interval ends there: 1 for a difference of rates.
-        slope: The value is the sum of `values` divided by that of these, which vary with them (the delta method).
+        slope: If given, the estimate is sum(values) / sum(slope), with an error by the delta method.
     """
     n = len(values)
-    over = sum(slope) if slope is not None else float(n)
-    value = sum(values) / over
-    errors = [one - value * by for one, by in zip(values, slope or [1.0] * n, strict=True)]
+    divisor = sum(slope) if slope is not None else float(n)
+    mean_value = sum(values) / divisor
+    errors = [value - mean_value * weight for value, weight in zip(values, slope or [1.0] * n, strict=True)]
     ways = tuple(way for way in ways if len(set(way)) > 1)
     if not ways:
-        return Estimate(value, n, 1)
-    parts = [_between(errors, way) for way in ways]
-    both = _between(errors, list(zip(*ways, strict=True))) if len(ways) > 1 else 0.0
-    se = math.sqrt(max(sum(parts) - both, *parts)) / abs(over)
+        return Estimate(mean_value, n, 1)
+    variances = [_variance_of_sum(errors, way) for way in ways]
+    shared = _variance_of_sum(errors, list(zip(*ways, strict=True))) if len(ways) > 1 else 0.0
+    se = math.sqrt(max(sum(variances) - shared, *variances)) / abs(divisor)
     clusters = min(len(set(way)) for way in ways)
     reach = se * t_quantile((1 + LEVEL) / 2, clusters - 1)
     if se > 1e-12:
-        p = t_tail(abs(value) / se, clusters - 1)
-    else:  # all alike: as sure as if each cluster had tossed a coin
-        p = 1.0 if value == 0 else 2.0 ** (1 - max(len(set(way)) for way in ways))
+        p = t_tail(abs(mean_value) / se, clusters - 1)
+    else:  # all values are the same: a sign test over the clusters
+        p = 1.0 if mean_value == 0 else 2.0 ** (1 - max(len(set(way)) for way in ways))
     detectable = reach + se * t_quantile(POWER, clusters - 1) if se > 1e-12 else None
-    return Estimate(value, n, clusters, se, max(value - reach, -most), min(value + reach, most), p, detectable)
+    low, high = max(mean_value - reach, -most), min(mean_value + reach, most)
+    return Estimate(mean_value, n, clusters, se, low, high, p, detectable)
 
 
-def _between(errors: Sequence[float], way: Sequence[Hashable]) -> float:
-    """The variance of the sum of the errors, where those of one cluster go together."""
+def _variance_of_sum(errors: Sequence[float], way: Sequence[Hashable]) -> float:
+    """The variance of the sum of the errors, if errors are correlated within clusters."""
     sums: dict[Hashable, float] = {}
     for error, cluster in zip(errors, way, strict=True):
         sums[cluster] = sums.get(cluster, 0.0) + error
-    return sum(one * one for one in sums.values()) * len(sums) / (len(sums) - 1)
+    return sum(total * total for total in sums.values()) * len(sums) / (len(sums) - 1)
 
 
 def paired_detectable(counts: Paired) -> float:
-    """The least difference that so many paired verdicts find with a power of 80 %, by the width of Newcombe's
-    interval, which is never 0."""
+    """The smallest difference that this many paired verdicts can find with a power of 80 %.
+
+    It is computed from the width of Newcombe's interval, which is never 0.
+    """
     se = (counts.high - counts.low) / 2 / Z
     return se * (Z + NormalDist().inv_cdf(POWER))
 
 
 def groups(families: Sequence[str], cases: Sequence[str]) -> Sequence[str]:
-    """The clusters of these cases: their families, or the cases themselves where the families are few."""
+    """The clusters of these cases: their families, or if there are few families, the cases."""
     return families if len(set(families)) >= FEW else cases
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """The p of several comparisons, corrected for their number."""
-    found, least = [0.0] * len(ps), 0.0
+    """The p of several comparisons, corrected for their number (Holm)."""
+    corrected, least = [0.0] * len(ps), 0.0
     for rank, n in enumerate(sorted(range(len(ps)), key=lambda n: ps[n])):
         least = max(least, min(1.0, (len(ps) - rank) * ps[n]))
-        found[n] = least
-    return found
+        corrected[n] = least
+    return corrected
 
 
 def t_tail(t: float, df: int) -> float:
@@ -166,7 +174,7 @@ def t_tail(t: float, df: int) -> float:
 
 @cache
 def t_quantile(share: float, df: int) -> float:
-    """Of Student's t, for a share of at least a half."""
+    """The quantile of Student's t for a share of at least a half."""
     low, high = 0.0, 1.0
     while t_tail(high, df) / 2 > 1 - share:
         high *= 2
@@ -181,10 +189,13 @@ def t_quantile(share: float, df: int) -> float:
 
 @dataclass(frozen=True)
 class Design:
-    """Two arms on the same cases, verdicts of yes and no.
+    """The design of a comparison of two arms on the same cases, which are solved or not.
 
-    rate: of the first arm. samples: of each case, in each arm. correlation: of two verdicts on one case (phi), 0 where
-    all cases are alike, 1 where each is always solved or never. comparisons: each is tested at this share of 5 %.
+    Attributes:
+        rate: the rate of the first arm.
+        samples: the number of samples of each case in each arm.
+        correlation: of two verdicts on one case (phi): 0 if all cases are alike, 1 if each is always or never solved.
+        comparisons: the number of comparisons that share the significance level of 5 %.
     """
 
     rate: float = 0.5
@@ -193,7 +204,7 @@ class Design:
     comparisons: int = 1
 
     def cases(self, difference: float) -> int:
-        """How many cases show this difference with a power of 80 %, at 5 % two-sided."""
+        """The number of cases that show this difference with a power of 80 %, at 5 % two-sided."""
         variance, n = self._variance(difference), 2
         while True:
             needed = (self._reach(n) / difference) ** 2 * variance
@@ -202,29 +213,30 @@ class Design:
             n = max(n + 1, math.floor((self._reach(10**6) / difference) ** 2 * variance))
 
     def difference(self, cases: int) -> float | None:
-        """The least difference that so many cases show; None where not even one to the rate 1 does."""
+        """The smallest difference that this many cases show. None: they show none, not even up to the rate 1."""
         low, high = 0.0, 1 - self.rate
-        if cases < 2 or self._short(high, cases):
+        if cases < 2 or not self._is_shown(high, cases):
             return None
         for _ in range(60):
             middle = (low + high) / 2
-            low, high = (middle, high) if self._short(middle, cases) else (low, middle)
+            low, high = (low, middle) if self._is_shown(middle, cases) else (middle, high)
         return high
 
-    def _short(self, difference: float, cases: int) -> bool:
-        return difference <= 0 or self._reach(cases) * math.sqrt(self._variance(difference) / cases) > difference
+    def _is_shown(self, difference: float, cases: int) -> bool:
+        least = self._reach(cases) * math.sqrt(self._variance(difference) / cases)
+        return difference > 0 and difference >= least
 
     def _reach(self, n: int) -> float:
-        """How many standard errors away a difference has to be."""
+        """The number of standard errors that a difference needs to be shown."""
         tail = 1 - (1 - LEVEL) / 2 / self.comparisons
         return t_quantile(tail, n - 1) + t_quantile(POWER, n - 1)
 
     def _variance(self, difference: float) -> float:
-        """Of the difference of a case's two mean verdicts: what its samples add, and what cases differ by themselves.
+        """The variance of the difference between a case's two mean verdicts: among its samples, and among cases.
 
-        The latter is at least the difference squared: no change helps all cases alike.
+        The variance among cases is at least the difference squared, because no change helps all cases equally.
         """
         first, second = (math.sqrt(rate * (1 - rate)) for rate in (self.rate, self.rate + difference))
         single = first * first + second * second - 2 * self.correlation * first * second
-        lasting = min(single, max(self.correlation * (first - second) ** 2, difference**2))
-        return lasting + (single - lasting) / self.samples
+        among_cases = min(single, max(self.correlation * (first - second) ** 2, difference**2))
+        return among_cases + (single - among_cases) / self.samples

@@ -1,7 +1,7 @@
-"""What came of a stream: a row for each case, and from these gain, differences, learning curves and recovery.
+"""The report of a stream: a row for each case, and from the rows gain, differences, learning curves and recovery.
 
-Scores are shares of a case's maximum, so the most that can be reached is 1. Gain is that of Continual Learning Bench:
-(with memory - without) / (1 - without). Cases that ended with an error, or that nobody could score, are in no mean.
+Scores are shares of a case's maximum, so the best is 1. Gain is that of Continual Learning Bench:
+(with memory - without) / (1 - without). Cases that ended with an error, or have no score, are excluded from all means.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
+from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -31,21 +32,27 @@ from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 from mulligan.text.truncate import estimate as tokens_of
 
 REFERENCES = (NONE, "history")
-"""The arms that the others are compared with, where they take part."""
+"""The arms that the others are compared with, if they are in the stream."""
 WINDOW, SHARE = 3, 0.9
-"""An arm has recovered where the mean of so many tasks in a row reaches this share of what it was before the drift."""
+"""An arm has recovered when the mean score of WINDOW tasks in a row reaches SHARE of the score before the drift."""
 STRETCHES = 5
-"""Into how many parts the stream is cut to show how an arm goes on."""
+"""The number of parts of a stream for which the mean score is reported."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One case of one leg; the columns of the CSV. None: not known.
+    """One case of one leg; the columns of the CSV. None: unknown.
 
-    reward: as the benchmark counts it. score: as a share of the most, 0 to 1. tokens_in, tokens_out, calls: of the
-    episodes; those of memory: of the bank's model. cost: of both, in US dollars. recalled: entries that were shown;
-    recalled_tokens: of their text, estimated. world: a digest of the task and the settings of its environment and
-    evaluator, which is the same in all arms. error: what the case ended with; "" for any other end.
+    Attributes:
+        reward: the benchmark's own points.
+        score: the share of the maximum, 0 to 1.
+        tokens_in, tokens_out, calls: used by the episodes.
+        memory_tokens_in, memory_tokens_out, memory_calls: used by the bank's model.
+        cost: of both, in US dollars.
+        recalled: the number of entries that were shown.
+        recalled_tokens: the estimated tokens of their text.
+        world: see `world_of`. It is the same in all arms.
+        error: the error that the case ended with, if any.
     """
 
     arm: str
@@ -76,15 +83,18 @@ class Row:
 
     @property
     def tokens(self) -> int:
-        """All of them, the memory's own included."""
+        """All tokens, including those of the memory."""
         return self.tokens_in + self.tokens_out + self.memory_tokens_in + self.memory_tokens_out
 
 
 @dataclass(frozen=True)
 class ArmFigures:
-    """Means over the cases of all orders. gain: None of the arm without memory, and where nothing was left to gain.
+    """The means of an arm over the cases of all orders.
 
-    every: pass^k, with k the number of orders: the cases that were solved in all of them.
+    Attributes:
+        gain: None: for the arm without memory, and if nothing was left to gain.
+        every: pass^k, where k is the number of orders: the share of cases that were solved in all of them.
+        stretches: the mean score in each part of the stream.
     """
 
     arm: str
@@ -106,13 +116,13 @@ class ArmFigures:
 
 @dataclass(frozen=True)
 class EqualTokens:
-    """Two arms with as many tokens as the cheaper one needed: in each order, cases that an arm had not finished within
-    them score 0.
+    """Two arms compared with the tokens of the cheaper one: in each order, cases that an arm did not finish within this
+    limit score 0.
 
     Attributes:
-        tokens, reference_tokens: means of a case, without a limit.
+        tokens, reference_tokens: the mean tokens of a case, without the limit.
         finished, reference_finished: the share of the cases that each arm finished within the limit.
-        difference: of the scores.
+        difference: the difference between the scores.
         p: corrected for the number of comparisons (Holm).
     """
 
@@ -126,8 +136,10 @@ class EqualTokens:
 
 @dataclass(frozen=True)
 class Difference:
-    """The score of `arm` less that of `reference`, on the same cases in the same orders. p: corrected for the number of
-    comparisons (Holm)."""
+    """The score of `arm` minus the score of `reference`, on the same cases in the same orders.
+
+    p: corrected for the number of comparisons (Holm).
+    """
 
     arm: str
     reference: str
@@ -138,8 +150,14 @@ class Difference:
 
 @dataclass(frozen=True)
 class Recovery:
-    """After a drift at `position`: `tasks` until the arm was back, None where it was not within the `left` tasks of the
-    phase. before: its mean score in the phase before."""
+    """How fast an arm recovered after a drift.
+
+    Attributes:
+        position: the first case after the drift.
+        before: the mean score in the phase before.
+        left: the number of tasks in the phase after.
+        tasks: the number of tasks until the arm had recovered. None: it did not recover.
+    """
 
     arm: str
     position: int
@@ -150,6 +168,14 @@ class Recovery:
 
 @dataclass(frozen=True)
 class StreamReport:
+    """The report of a stream.
+
+    Attributes:
+        clusters: what scores are clustered by: "family" or "case".
+        ended, legs: the number of legs that have ended, and of all legs.
+        scripted: see `About`.
+    """
+
     run: BenchRun
     choice: StreamChoice
     rows: Sequence[Row]
@@ -163,16 +189,25 @@ class StreamReport:
     scripted: str
 
     def to_json(self) -> Json:
-        """Without the rows, which are the CSV."""
-        what = ("arms", "differences", "recoveries")
-        found = {name: [asdict(one) for one in getattr(self, name)] for name in what}
-        about = {"stream": self.run.id, "benchmark": self.choice.base.benchmark, "seed": self.choice.base.seed}
-        state = {"legs": self.legs, "ended": self.ended, "model": self.model, "scripted": self.scripted}
-        return {"schema": 1, **about, **state, "clusters": self.clusters, **found}
+        """The report without the rows, which are in the CSV."""
+        return {
+            "schema": 1,
+            "stream": self.run.id,
+            "benchmark": self.choice.base.benchmark,
+            "seed": self.choice.base.seed,
+            "legs": self.legs,
+            "ended": self.ended,
+            "model": self.model,
+            "scripted": self.scripted,
+            "clusters": self.clusters,
+            "arms": [asdict(arm) for arm in self.arms],
+            "differences": [asdict(difference) for difference in self.differences],
+            "recoveries": [asdict(recovery) for recovery in self.recoveries],
+        }
 
 
 async def read_stream(store: Store, id: str) -> StreamReport:
-    """The figures of a stream as far as it has come. Raises `NotFound`, `InvalidInput` for what is no stream."""
+    """The report of a stream, which may be unfinished. Raises `NotFound`, and `InvalidInput` for a single run."""
     run = await stream_record(store, id)
     choice, rows, ended = StreamChoice.of(run.options), list[Row](), 0
     models, scripted = dict[str, None](), ""
@@ -181,12 +216,11 @@ async def read_stream(store: Store, id: str) -> StreamReport:
         if await run_with_id(store, leg.run) is None:
             continue
         recorded = await read_run(store, leg.run)
-        of_leg = about(recorded.run, recorded.episodes.values())
-        models |= dict.fromkeys(of_leg.models.values())
-        scripted = scripted or of_leg.scripted
+        about_leg = about(recorded.run, recorded.episodes.values())
+        models |= dict.fromkeys(about_leg.models.values())
+        scripted = scripted or about_leg.scripted
         ended += len(recorded.results) == len(recorded.run.cases)
-        seed = choice.base.seed
-        rows += [_row(leg, seed, result, recorded.episodes) for result in recorded.results]
+        rows += [_row(leg, choice.base.seed, result, recorded.episodes) for result in recorded.results]
     names = [arm.name for arm in choice.arms]
     rows.sort(key=lambda row: (names.index(row.arm), row.order, row.position))
     families, cases = {row.family for row in rows}, {row.case for row in rows}
@@ -194,14 +228,14 @@ async def read_stream(store: Store, id: str) -> StreamReport:
         run,
         choice,
         rows,
-        [_figures(rows, name, choice.orders) for name in names],
-        differences(rows, names),
-        _recoveries(rows, names),
-        "family" if FEW <= len(families) < len(cases) else "case",
-        ended,
-        len(legs),
-        ", ".join(models),
-        scripted,
+        arms=[_figures(rows, name, choice.orders) for name in names],
+        differences=differences(rows, names),
+        recoveries=_recoveries(rows, names),
+        clusters="family" if FEW <= len(families) < len(cases) else "case",
+        ended=ended,
+        legs=len(legs),
+        model=", ".join(models),
+        scripted=scripted,
     )
 
 
@@ -213,38 +247,37 @@ def _row(leg: Leg, seed: int, result: CaseResult, episodes: Mapping[str, Episode
     reward = rewards[-1] if rewards and score is not None else score
     trials = episode.trials if episode else ()
     recall = episode.recall if episode else None
-    both = result.usage + result.memory
     return Row(
-        leg.arm.name,
-        leg.order,
-        result.position,
-        result.case,
-        result.family,
-        result.phase,
-        seed,
-        result.status,
-        reward,
-        score,
-        None if score is None else score == 1,
-        len(trials),
-        sum(len(trial.attempt.steps) or 1 for trial in trials),
-        result.usage.input_tokens,
-        result.usage.output_tokens,
-        result.memory.input_tokens,
-        result.memory.output_tokens,
-        result.usage.calls,
-        result.memory.calls,
-        both.cost,
-        len(recall.lessons) + len(recall.episodes) if recall else 0,
-        tokens_of(recall.formatted_prompt) if recall and recall.formatted_prompt else 0,
-        mark.episode if mark else "",
-        world_of(episode) if episode else "",
-        result.text if result.status == "error" else "",
+        arm=leg.arm.name,
+        order=leg.order,
+        position=result.position,
+        case=result.case,
+        family=result.family,
+        phase=result.phase,
+        seed=seed,
+        status=result.status,
+        reward=reward,
+        score=score,
+        success=None if score is None else score == 1,
+        trials=len(trials),
+        steps=sum(len(trial.attempt.steps) or 1 for trial in trials),
+        tokens_in=result.usage.input_tokens,
+        tokens_out=result.usage.output_tokens,
+        memory_tokens_in=result.memory.input_tokens,
+        memory_tokens_out=result.memory.output_tokens,
+        calls=result.usage.calls,
+        memory_calls=result.memory.calls,
+        cost=(result.usage + result.memory).cost,
+        recalled=len(recall.lessons) + len(recall.episodes) if recall else 0,
+        recalled_tokens=tokens_of(recall.formatted_prompt) if recall and recall.formatted_prompt else 0,
+        episode=mark.episode if mark else "",
+        world=world_of(episode) if episode else "",
+        error=result.text if result.status == "error" else "",
     )
 
 
 def world_of(episode: Episode) -> str:
-    """A digest of its task, and of the settings of its environment and evaluator."""
+    """A digest of the task, and of the settings of its environment and evaluator."""
     settings: Mapping[str, Json] = episode.head.settings if episode.head else {}
     return digest([episode.task.prompt, settings.get("environment"), settings.get("evaluator")])[:8]
 
@@ -252,8 +285,9 @@ def world_of(episode: Episode) -> str:
 # --- figures --------------------------------------------------------------------------------------------------------
 
 
-def _mean(rows: Sequence[Row], of: Callable[[Row], float | None]) -> float | None:
-    values = [value for row in rows if (value := of(row)) is not None]
+def _mean(rows: Sequence[Row], measure: Callable[[Row], float | None]) -> float | None:
+    """The mean of the known values. None: no value is known."""
+    values = [value for row in rows if (value := measure(row)) is not None]
     return fmean(values) if values else None
 
 
@@ -263,33 +297,34 @@ def _figures(rows: Sequence[Row], arm: str, orders: int) -> ArmFigures:
     costs = [row.cost for row in ours]
     return ArmFigures(
         arm,
-        len(ours),
-        sum(row.status == "error" for row in ours),
-        _mean(ours, lambda row: row.score),
-        _mean(ours, lambda row: row.reward),
-        _mean(ours, lambda row: row.success),
-        _every(ours, orders),
-        gain_of(rows, arm) if arm != NONE else None,
-        _mean(ours, lambda row: row.tokens),
-        _mean(ours, lambda row: row.memory_tokens_in + row.memory_tokens_out),
-        _mean(ours, lambda row: row.recalled_tokens),
-        _mean(ours, lambda row: row.recalled),
-        _mean(ours, lambda row: row.steps),
-        None if None in costs else sum(cost or 0.0 for cost in costs),
-        [
+        cases=len(ours),
+        errors=sum(row.status == "error" for row in ours),
+        score=_mean(ours, lambda row: row.score),
+        reward=_mean(ours, lambda row: row.reward),
+        success=_mean(ours, lambda row: row.success),
+        every=_solved_in_all(ours, orders),
+        gain=gain_of(rows, arm) if arm != NONE else None,
+        tokens=_mean(ours, lambda row: row.tokens),
+        memory_tokens=_mean(ours, lambda row: row.memory_tokens_in + row.memory_tokens_out),
+        recalled_tokens=_mean(ours, lambda row: row.recalled_tokens),
+        recalled=_mean(ours, lambda row: row.recalled),
+        steps=_mean(ours, lambda row: row.steps),
+        cost=None if None in costs else sum(cost or 0.0 for cost in costs),
+        stretches=[
             _mean([row for row in ours if (row.position - 1) * STRETCHES // last == n], lambda row: row.score)
             for n in range(STRETCHES)
         ],
     )
 
 
-def _every(rows: Sequence[Row], orders: int) -> float | None:
-    cases = dict[str, list[bool]]()
+def _solved_in_all(rows: Sequence[Row], orders: int) -> float | None:
+    """The share of the cases with a verdict in each order that were solved in all orders."""
+    verdicts = dict[str, list[bool]]()
     for row in rows:
         if row.success is not None:
-            cases.setdefault(row.case, []).append(row.success)
-    enough = [all(solved) for solved in cases.values() if len(solved) == orders]
-    return fmean(enough) if enough else None
+            verdicts.setdefault(row.case, []).append(row.success)
+    complete = [all(solved) for solved in verdicts.values() if len(solved) == orders]
+    return fmean(complete) if complete else None
 
 
 @dataclass(frozen=True)
@@ -313,24 +348,26 @@ def _pairs(rows: Sequence[Row], arm: str, reference: str) -> list[_Pair]:
 
 
 def difference(rows: Sequence[Row], arm: str, reference: str) -> Estimate | None:
-    """The score of `arm` less that of `reference` in these rows; None without a case that both have."""
+    """The score of `arm` minus that of `reference` in these rows. None: they have no case in common."""
     pairs = _pairs(rows, arm, reference)
     return _estimate(pairs) if pairs else None
 
 
 def _estimate(pairs: Sequence[_Pair], slope: Sequence[float] | None = None) -> Estimate:
-    """The mean of what each pair differs by, clustered by family (or case), and by order where these are not few."""
+    """The mean difference of the pairs, clustered by family (or case), and by order if there are enough orders.
+
+    slope: see `clustered`.
+    """
     orders = [pair.order for pair in pairs]
     ways = [groups([pair.family for pair in pairs], [pair.case for pair in pairs])]
     ways += [orders] if len(set(orders)) >= FEW else []
     shares = slope is None and all(0 <= score <= 1 for pair in pairs for score in (pair.score, pair.reference))
-    return clustered(
-        [pair.score - pair.reference for pair in pairs], *ways, slope=slope, most=1.0 if shares else math.inf
-    )
+    values = [pair.score - pair.reference for pair in pairs]
+    return clustered(values, *ways, slope=slope, most=1.0 if shares else math.inf)
 
 
 def gain_of(rows: Sequence[Row], arm: str) -> Estimate | None:
-    """The gain of this arm over the one without memory; None where nothing was left to gain."""
+    """The gain of this arm over the arm without memory. None: nothing was left to gain."""
     pairs = _pairs(rows, arm, NONE)
     left = [1 - pair.reference for pair in pairs]
     return _estimate(pairs, left) if sum(left) > 0 else None
@@ -362,60 +399,63 @@ def _equal_tokens(rows: Sequence[Row], arm: str, reference: str, pairs: Sequence
 
 
 def spent_tokens(rows: Sequence[Row], order: int) -> int:
+    """All tokens of these rows in this order."""
     return sum(row.tokens for row in rows if row.order == order)
 
 
 def finished_within(rows: Sequence[Row], limits: Mapping[int, int]) -> set[tuple[int, str]]:
-    """The order and case of each row of one arm that was over before the tokens of its order were used up."""
+    """The order and case of each row of an arm that ended within the limit of its order. limits: tokens by order."""
     used = dict.fromkeys(limits, 0)
-    found = set[tuple[int, str]]()
+    finished = set[tuple[int, str]]()
     for row in sorted(rows, key=lambda row: row.position):
         used[row.order] += row.tokens
         if used[row.order] <= limits[row.order]:
-            found.add((row.order, row.case))
-    return found
+            finished.add((row.order, row.case))
+    return finished
 
 
 def differences(rows: Sequence[Row], arms: Sequence[str]) -> list[Difference]:
-    """Each arm against each of the `REFERENCES` that takes part."""
-    found = list[tuple[str, str, Estimate, EqualTokens]]()
-    for number, reference in enumerate(one for one in REFERENCES if one in arms):
+    """Each arm compared with each of the `REFERENCES` in the stream."""
+    compared = list[Difference]()
+    for number, reference in enumerate(name for name in REFERENCES if name in arms):
         for arm in arms:
-            if arm == reference or (arm in REFERENCES[:number]):
+            if arm == reference or arm in REFERENCES[:number]:
                 continue
             if pairs := _pairs(rows, arm, reference):
-                found.append((arm, reference, _estimate(pairs), _equal_tokens(rows, arm, reference, pairs)))
-    ps = _corrected([estimate for _, _, estimate, _ in found])
-    equal_ps = _corrected([equal.difference for *_, equal in found])
+                equal = _equal_tokens(rows, arm, reference, pairs)
+                compared.append(Difference(arm, reference, _estimate(pairs), None, equal))
+    ps = _corrected([one.difference for one in compared])
+    equal_ps = _corrected([one.equal_tokens.difference for one in compared])
     return [
-        Difference(arm, reference, estimate, p, replace(equal, p=equal_p))
-        for (arm, reference, estimate, equal), p, equal_p in zip(found, ps, equal_ps, strict=True)
+        replace(one, p=p, equal_tokens=replace(one.equal_tokens, p=equal_p))
+        for one, p, equal_p in zip(compared, ps, equal_ps, strict=True)
     ]
 
 
 def _corrected(estimates: Sequence[Estimate]) -> list[float | None]:
-    """The p of each, corrected for the number of those that have one."""
-    corrected = iter(holm([one.p for one in estimates if one.p is not None]))
-    return [next(corrected) if one.p is not None else None for one in estimates]
+    """The p of each estimate, corrected for the number of estimates that have one (Holm)."""
+    corrected = iter(holm([estimate.p for estimate in estimates if estimate.p is not None]))
+    return [None if estimate.p is None else next(corrected) for estimate in estimates]
 
 
 def _recoveries(rows: Sequence[Row], arms: Sequence[str]) -> list[Recovery]:
     starts = dict[int, int]()
     for row in rows:
         starts[row.phase] = min(row.position, starts.get(row.phase, row.position))
-    found = list[Recovery]()
-    for before, phase in zip(sorted(starts), sorted(starts)[1:], strict=False):
+    recoveries = list[Recovery]()
+    for before, phase in pairwise(sorted(starts)):
         for arm in arms:
             mean = _mean([row for row in rows if row.arm == arm and row.phase == before], lambda row: row.score)
             after = [row for row in rows if row.arm == arm and row.phase == phase]
             if mean is not None and after:
-                left = max(row.position for row in after) - starts[phase] + 1
-                found.append(Recovery(arm, starts[phase], mean, left, _back(after, starts[phase], left, mean)))
-    return found
+                start = starts[phase]
+                left = max(row.position for row in after) - start + 1
+                recoveries.append(Recovery(arm, start, mean, left, _tasks_to_recover(after, start, left, mean)))
+    return recoveries
 
 
-def _back(rows: Sequence[Row], start: int, left: int, before: float) -> int | None:
-    """How many tasks it took until the next few, over all orders, were as good as most of before."""
+def _tasks_to_recover(rows: Sequence[Row], start: int, left: int, before: float) -> int | None:
+    """See `Recovery.tasks`. rows: those of an arm in the phase after the drift, in all orders."""
     for n in range(max(1, left - WINDOW + 1)):
         window = [row for row in rows if start + n <= row.position < start + n + WINDOW]
         mean = _mean(window, lambda row: row.score)
@@ -428,34 +468,32 @@ def _back(rows: Sequence[Row], start: int, left: int, before: float) -> int | No
 
 
 def as_csv(rows: Sequence[Any], row: type[Any] = Row) -> str:
-    """Rows, which are records of this class, with a line of its fields above them."""
+    """Records of the class `row` as CSV, with the names of the fields in the first line."""
     text = io.StringIO()
-    write = csv.writer(text, lineterminator="\n")
-    write.writerow([field.name for field in fields(row)])
-    write.writerows(["" if cell is None else cell for cell in astuple(row)] for row in rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([field.name for field in fields(row)])
+    writer.writerows(["" if cell is None else cell for cell in astuple(row)] for row in rows)
     return text.getvalue()
 
 
 def learning_curves(report: StreamReport) -> Chart:
-    """The mean score of the last few cases, by position; the interval is over orders."""
+    """The mean score of the last cases, by position. The intervals are over the orders."""
     last = max((row.position for row in report.rows), default=1)
     width = max(1, last // 12)
     curves = list[Curve]()
-    for found in report.arms:
-        ours = [row for row in report.rows if row.arm == found.arm]
+    for figures in report.arms:
+        ours = [row for row in report.rows if row.arm == figures.arm]
         points = list[Point]()
         for position in range(1, last + 1):
             near = [row for row in ours if position - width < row.position <= position]
-            orders = sorted({row.order for row in near})
-            of_each = [_mean([row for row in near if row.order == order], lambda row: row.score) for order in orders]
-            if means := [mean for mean in of_each if mean is not None]:
-                value = fmean(means)
-                spread = clustered(means, range(len(means))) if len(means) > 1 else None
-                ends = (spread.low, spread.high) if spread else (None, None)
-                low, high = (min(1.0, max(0.0, value if end is None else end)) for end in ends)
-                points.append(Point(position, min(1.0, max(0.0, value)), low, high))
-        gain = f", gain {found.gain.value:+.2f}" if found.gain else ""
-        curves.append(Curve(f"{found.arm}{gain}", points))
+            by_order = dict[int, list[Row]]()
+            for row in near:
+                by_order.setdefault(row.order, []).append(row)
+            means = [_mean(rows, lambda row: row.score) for rows in by_order.values()]
+            if known := [mean for mean in means if mean is not None]:
+                points.append(_point(position, known))
+        gain = f", gain {figures.gain.value:+.2f}" if figures.gain else ""
+        curves.append(Curve(f"{figures.arm}{gain}", points))
     over = f"mean of the last {width} cases" if width > 1 else "mean"
     return Chart(
         name="stream",
@@ -463,14 +501,24 @@ def learning_curves(report: StreamReport) -> Chart:
         across="case of the stream",
         ticks=counting_ticks(last),
         curves=curves,
-        marks=[(place, "") for place in sorted({one.position - 0.5 for one in report.recoveries})],
+        marks=[(position, "") for position in sorted({recovery.position - 0.5 for recovery in report.recoveries})],
     )
+
+
+def _point(position: int, means: Sequence[float]) -> Point:
+    """The mean of the means of some orders, with its interval if there are several."""
+    value = fmean(means)
+    estimate = clustered(means, range(len(means))) if len(means) > 1 else Estimate(value, 1, 1)
+    ends = (value if end is None else end for end in (estimate.low, estimate.high))
+    value, low, high = (min(1.0, max(0.0, share)) for share in (value, *ends))
+    return Point(position, value, low, high)
 
 
 # --- page -----------------------------------------------------------------------------------------------------------
 
 
 def stream_page(report: StreamReport, picture: Picture | None = None) -> list[Block]:
+    """The report as a page. picture: the learning curve."""
     choice, base = report.choice, report.choice.base
     unfinished = "" if report.ended == report.legs else f"unfinished: {report.ended} of {report.legs} legs"
     blocks: list[Block] = [Heading(1, f"Stream {report.run.id}")]
@@ -512,103 +560,75 @@ def _number(value: float | None, form: str) -> str:
     return EMPTY if value is None else format(value, form)
 
 
-def _interval(one: Estimate | None) -> str:
-    return EMPTY if one is None or one.low is None else f"{one.low:+.3f} to {one.high:+.3f}"
+def _interval(estimate: Estimate | None) -> str:
+    return EMPTY if estimate is None or estimate.low is None else f"{estimate.low:+.3f} to {estimate.high:+.3f}"
 
 
 def _arms(report: StreamReport) -> Table:
     columns = ["arm", "gain", "95 % interval", "score", "reward", "success"]
     orders = report.choice.orders
     columns += [f"pass^{orders}"] if orders > 1 else []
-    rows = [
-        [
-            *(one.arm, _number(one.gain.value if one.gain else None, "+.3f"), _interval(one.gain)),
-            *(_number(one.score, ".3f"), _number(one.reward, ".3f"), _number(one.success, ".1%")),
-            *([_number(one.every, ".1%")] if orders > 1 else []),
-            *(_number(one.tokens, ",.0f"), _number(one.memory_tokens, ",.0f"), _number(one.recalled_tokens, ",.0f")),
-            *(
-                _number(one.steps, ".1f"),
-                UNKNOWN if one.cost is None else money(one.cost) if one.cost else EMPTY,
-                str(one.errors),
-            ),
-        ]
-        for one in report.arms
-    ]
+    rows = list[list[str]]()
+    for arm in report.arms:
+        row = [arm.arm, _number(arm.gain.value if arm.gain else None, "+.3f"), _interval(arm.gain)]
+        row += [_number(arm.score, ".3f"), _number(arm.reward, ".3f"), _number(arm.success, ".1%")]
+        row += [_number(arm.every, ".1%")] if orders > 1 else []
+        row += [_number(tokens, ",.0f") for tokens in (arm.tokens, arm.memory_tokens, arm.recalled_tokens)]
+        cost = UNKNOWN if arm.cost is None else money(arm.cost) if arm.cost else EMPTY
+        rows.append([*row, _number(arm.steps, ".1f"), cost, str(arm.errors)])
     return Table([*columns, "tokens", "of memory", "recalled", "steps", "cost", "errors"], rows)
 
 
 def _compared(report: StreamReport) -> Table:
     columns = ["arm", "less", "difference", "95 % interval", "p", "p (Holm)", "n", "clusters", "could show"]
-    rows = [
-        [
-            *(one.arm, one.reference, f"{one.difference.value:+.3f}", _interval(one.difference)),
-            *(_number(one.difference.p, ".3g"), _number(one.p, ".3g"), str(one.difference.n)),
-            *(str(one.difference.clusters), _number(one.difference.detectable, ".3f")),
-        ]
-        for one in report.differences
-    ]
+    rows = list[list[str]]()
+    for one in report.differences:
+        estimate = one.difference
+        row = [one.arm, one.reference, f"{estimate.value:+.3f}", _interval(estimate)]
+        row += [_number(estimate.p, ".3g"), _number(one.p, ".3g"), str(estimate.n), str(estimate.clusters)]
+        rows.append([*row, _number(estimate.detectable, ".3f")])
     return Table(columns, rows, left=2)
 
 
 def _compared_at_equal_tokens(report: StreamReport) -> Table:
-    columns = [
-        "arm",
-        "less",
-        "tokens",
-        "its tokens",
-        "finished",
-        "its finished",
-        "difference",
-        "95 % interval",
-        "p (Holm)",
-    ]
-    rows = [
-        [
-            *(one.arm, one.reference, f"{equal.tokens:,.0f}", f"{equal.reference_tokens:,.0f}"),
-            *(f"{equal.finished:.0%}", f"{equal.reference_finished:.0%}", f"{equal.difference.value:+.3f}"),
-            *(_interval(equal.difference), _number(equal.p, ".3g")),
-        ]
-        for one in report.differences
-        for equal in (one.equal_tokens,)
-    ]
-    return Table(columns, rows, left=2)
+    columns = ["arm", "less", "tokens", "its tokens", "finished", "its finished"]
+    rows = list[list[str]]()
+    for one in report.differences:
+        equal = one.equal_tokens
+        row = [one.arm, one.reference, f"{equal.tokens:,.0f}", f"{equal.reference_tokens:,.0f}"]
+        row += [f"{equal.finished:.0%}", f"{equal.reference_finished:.0%}", f"{equal.difference.value:+.3f}"]
+        rows.append([*row, _interval(equal.difference), _number(equal.p, ".3g")])
+    return Table([*columns, "difference", "95 % interval", "p (Holm)"], rows, left=2)
 
 
 def _note_on(report: StreamReport) -> str:
-    many = report.choice.orders >= FEW
-    return (
+    """The note below the table of differences."""
+    enough = report.choice.orders >= FEW
+    note = (
         "Score of the same cases in the same orders; intervals clustered by "
-        f"{report.clusters}{' and order' if many else ''}, p corrected for {len(report.differences)} comparisons by "
+        f"{report.clusters}{' and order' if enough else ''}, p corrected for {len(report.differences)} comparisons by "
         "Holm. Could show: the smallest difference that this stream would have found with a power of 80 %."
-        + (
-            ""
-            if many
-            else (f" With fewer than {FEW} orders, the intervals say nothing about other orders: --orders {FEW}.")
-        )
     )
+    fewer = f" With fewer than {FEW} orders, the intervals say nothing about other orders: --orders {FEW}."
+    return note if enough else note + fewer
 
 
 def _power(report: StreamReport) -> list[Block]:
-    """A line for each comparison that shows nothing, and could not have shown so small a difference."""
-    lines = list[Block]()
+    """A line for each comparison that shows no difference. It says which difference could have been shown."""
+    sentences = list[str]()
     for one in report.differences:
         least = one.difference.detectable
         if least is None:
-            lines.append(
-                Line(
-                    f"{one.arm} against {one.reference}: too few cases, or too few that differ, to say what it could "
-                    "show."
-                )
+            sentences.append(
+                f"{one.arm} against {one.reference}: too few cases, or too few that differ, to say what it could show."
             )
         elif (one.p or 0.0) >= 0.05:
-            lines.append(
-                Line(
-                    f"{one.arm} against {one.reference}: no difference was shown. The stream could have shown one of "
-                    f"{least:.3f} or more, but not a smaller one. To plan a stream that can: "
-                    "mulligan bench plan --difference D"
-                )
+            sentences.append(
+                f"{one.arm} against {one.reference}: no difference was shown. The stream could have shown one of "
+                f"{least:.3f} or more, but not a smaller one. To plan a stream that can: "
+                "mulligan bench plan --difference D"
             )
-    return lines
+    return list(map(Line, sentences))
 
 
 def _recovered(report: StreamReport) -> Table:
