@@ -146,6 +146,17 @@ async def test_max_iter_and_limits_are_kept_on_a_resume(project: Path) -> None:
     assert episode.head.settings["agent"]["max_iter"] == 2
 
 
+async def test_what_of_the_bank_is_shown_is_kept_on_a_resume(project: Path) -> None:
+    reflexion(project)
+    script = project / "answers.json"
+    script.write_text('["v1", "DONE"]')
+    options: dict[str, Any] = {"model": f"scripted:{script}", "bank": "own", "forms": ["notebook"]}
+    paused = await mulligan.run("tried", "t", **options, max_tokens=1)
+    assert reason(paused) == "over_budget"
+    resumed = await mulligan.resume(paused.run, limits={"tokens": None})
+    assert (reason(resumed), resumed.head.settings["memory"]) == ("solved", {"forms": ["notebook"]})
+
+
 async def test_memory_recalls_from_the_bank_that_is_handed_in(project: Path) -> None:
     single(project, "one", ONESHOT["AGENT.md"], "memory: {top_k: 2}\n")
     trust(project)

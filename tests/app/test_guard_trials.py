@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from agent_transcripts import in_format
 
-from mulligan.app.guards import NEEDED, Record, may_be_proposed, pattern_of
+from mulligan.app.guards import MIN_CALLS, Record, may_be_proposed, pattern_of
 from mulligan.app.sessions import finish, project_bank
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
@@ -50,9 +50,9 @@ def test_a_guard_is_proposed_once_enough_calls_are_on_record_and_none_of_them_is
         assert (may_be_proposed(taught), pattern_of(taught)) == (True, "git stash")
         few = Record(journal, bank).trial(taught, "git stash")
         assert (few.calls, few.met, few.wrong, few.is_proposed) == (1, 1, (), False)
-        happens("s2", tuple(("sh", f"make part-{n}", "ok", 0) for n in range(NEEDED)))
+        happens("s2", tuple(("sh", f"make part-{n}", "ok", 0) for n in range(MIN_CALLS)))
         many = Record(journal, bank).trial(taught, "git stash")
-        assert (many.calls, many.met, many.wrong, many.is_proposed) == (NEEDED + 1, 1, (), True)
+        assert (many.calls, many.met, many.wrong, many.is_proposed) == (MIN_CALLS + 1, 1, (), True)
         happens("s3", (("sh", "git stash pop", "ok", 0),))
         wrong = Record(journal, bank).trial(taught, "git stash")
         assert (wrong.wrong, wrong.is_proposed) == (("git stash pop",), False)

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import pytest
 from each_row import each_row
 
-from mulligan.app.toolbox import KEPT, ConfiguredTools, check_tools, misfit, needs_workspace
+from mulligan.app.toolbox import MAX_ANSWER, ConfiguredTools, check_tools, misfit, needs_workspace
 from mulligan.core.errors import InvalidInput, ToolError, UnknownName
 from mulligan.core.protocols import Toolbox, ToolResult, Tools
 from mulligan.core.records import Artifact, Attempt, Episode, Json, Task, Trial
@@ -187,7 +187,7 @@ async def test_what_cannot_be_kept_is_reported_behind_a_long_answer(tree: Path, 
     workspace = GitWorkspace(folder=str(tree), max_file=1)
     async with ConfiguredTools(LocalSandbox(), workspace).open(EPISODE) as box:
         said = await call(box, "mine", str(mine), do="long")
-        cut = f"{'x' * KEPT}\n[cut: {1_000_000 - KEPT:,} more characters]"
+        cut = f"{'x' * MAX_ANSWER}\n[cut: {1_000_000 - MAX_ANSWER:,} more characters]"
         assert said.text == f"{cut}\n[note: big was not kept: it has 3 MB, more than 1]"
     await workspace.close(EPISODE)
 
@@ -285,7 +285,7 @@ async def test_a_tool_of_the_users_that_does_wrong(tmp_path: Path, caplog: pytes
             f"{mine} failed: KeyError: 'lost'", failed=True
         )
         long = (await call(box, "mine", str(mine), do="long")).text
-        assert long == f"{'x' * KEPT}\n[cut: {1_000_000 - KEPT:,} more characters]"
+        assert long == f"{'x' * MAX_ANSWER}\n[cut: {1_000_000 - MAX_ANSWER:,} more characters]"
         assert (await call(box, "mine", str(mine), do="half")).text == "a?b"
         with pytest.raises(Exception, match="the disk is full"):
             await call(box, "mine", str(mine), do="store")

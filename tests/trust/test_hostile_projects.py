@@ -415,7 +415,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marked_bank: Path) -> It
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-victim")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of-the-victim")
-    monkeypatch.setattr(settings, "_said", set[tuple[str, str]]())
+    monkeypatch.setattr(settings, "_reported", set[tuple[str, str]]())
     monkeypatch.setattr(sys, "pycache_prefix", None)  # compiled code lies beside its source, as it does for users
     outside = tmp_path / "outside"
     shutil.copytree(marked_bank, outside / "bank")

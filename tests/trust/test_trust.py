@@ -39,7 +39,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with a plug-in in a folder of its own, which nobody has trusted; the working folder."""
     folder = lay(tmp_path / "mine", {"mulligan.toml": RISKY, "plugins/mine.py": PLUGIN, "plugins/helper.py": "a = 1\n"})
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(trust, "_said", set[tuple[str, str]]())
+    monkeypatch.setattr(trust, "_reported", set[tuple[str, str]]())
     monkeypatch.delenv("MULLIGAN_TRUST", raising=False)
     return folder
 

@@ -114,10 +114,6 @@ def _form(value: object) -> str | None:
     return next((tag for kind, tag in tags.items() if isinstance(value, kind)), None)
 
 
-def _text_or_list(value: object) -> str:
-    return "list" if isinstance(value, list) else "text"
-
-
 ModelKey: TypeAlias = Annotated[
     Annotated[Text, Tag("text")] | Annotated[ModelTable, Tag("table")], Discriminator(_form)
 ]
@@ -169,7 +165,10 @@ class ForesightTable(Table):
 
     name: Maybe[Text] = None
     before: Maybe[
-        Annotated[Annotated[Text, Tag("text")] | Annotated[list[Text], Tag("list")], Discriminator(_text_or_list)]
+        Annotated[
+            Annotated[Text, Tag("text")] | Annotated[list[Text], Tag("list")],
+            Discriminator(lambda value: "list" if isinstance(value, list) else "text"),
+        ]
     ] = None
     checks: Maybe[Count] = None
     unclear: Maybe[Literal["go_on", "refuse"]] = None

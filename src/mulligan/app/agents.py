@@ -20,7 +20,7 @@ from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.agentfile.subagents import FOLDERS, subagents
 from mulligan.app.config import Config, load, project_root, read_project
 from mulligan.app.foresight import foresight_of
-from mulligan.app.model_roles import StepModel, chosen, implicit, role_models
+from mulligan.app.model_roles import ROLE_MODELS, StepModel, chosen, implicit, role_models
 from mulligan.app.plugin_files import is_code, is_own
 from mulligan.app.plugins import check_setting, examine, file_of, names, tried
 from mulligan.app.recipe import Recipe, settled
@@ -34,26 +34,23 @@ from mulligan.core.limits import Limits
 from mulligan.core.records import Json, Spec
 from mulligan.models.steps import Skill, StepFile
 
-KEPT = (
-    *("workspace", "sandbox", "recalls", "learns", "bank", "checks", "edits", "scale", "restarts", "seed", "prompts"),
-    "foresight",
-)
-"""The fields of a recorded recipe that do not come from the agent's files, or stay as they were when the run began."""
+FROM_FILES = ("actor", "evaluator", "reflector", "strategy", "model", *ROLE_MODELS, "top_k", "agent")
+"""The fields of a recipe that a resume takes from the agent's files as they are now. The others stay as recorded."""
 
 SKILLS = ("skills", ".agents/skills", ".claude/skills")
-"""Where a project has skills: Mulligan's own place, the open standard's, and Claude Code's."""
+"""The folders of a project's skills: Mulligan's own, that of the open standard, and Claude Code's."""
 
-STEPS = 10
-"""Model calls of a react step, where its file does not say."""
+DEFAULT_MAX_ITER = 10
+"""The default maximum of model calls of a react step."""
 
 
 def agents_of(config: Config) -> dict[str, Path]:
     """The project's agents by name: the folders in agents/, and the files of agents of other programs."""
     project = config.root or Path.cwd()
     folder = project / "agents"
-    found = sorted(folder.iterdir()) if folder.is_dir() else []
-    own = {path.name: path for path in found if path.is_dir() and not path.name.startswith(".")}
-    return own | {name: path for name, path in subagents(project).items() if name not in own}
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    folders = {path.name: path for path in entries if path.is_dir() and not path.name.startswith(".")}
+    return folders | {name: path for name, path in subagents(project).items() if name not in folders}
 
 
 @dataclass(frozen=True)
@@ -67,27 +64,29 @@ class ProjectAgent:
 
     @property
     def tools(self) -> Sequence[str]:
-        """What it can call, and what its skills may unlock."""
+        """What it can call, including what its skills may unlock."""
         return tools_of(self.agent) if self.agent else ()
 
 
 def project_agents(root: Path) -> Sequence[ProjectAgent]:
     """The agents of the project in this folder. Calls no model. Raises `InvalidInput` for a broken project file."""
-    found = agents_of(Config(root)).items()
-    return [ProjectAgent(name, folder, *read(folder, read_project(root)[0], strict=True)) for name, folder in found]
+    config, _ = read_project(root)
+    folders = agents_of(Config(root)).items()
+    return [ProjectAgent(name, folder, *read(folder, config, strict=True)) for name, folder in folders]
 
 
-def find_agent(given: str | os.PathLike[str], config: Config) -> Path:
-    """The folder of an agent, or its file: a path, a name in the project's agents/ or in the folders of other programs,
-    a `name` in one of their files, or a built-in agent.
+def find_agent(agent: str | os.PathLike[str], config: Config) -> Path:
+    """The folder or file of an agent: given by a path, by its name in agents/ or in the folders of other programs, by
+    the `name` in its file, or by the name of a built-in agent.
 
-    Raises `UnknownName` with the nearest, and `InvalidInput` for a path that leads nowhere or two agents of one name.
+    Raises `UnknownName` with the nearest name, and `InvalidInput` if the path does not exist or two agents have the
+    same name.
     """
-    text = str(given)
+    text = str(agent)
     path = Path(text).expanduser()
     if path.name == "AGENT.md" and path.is_file():
         return path.resolve().parent
-    if os.sep in text or text in (".", "..") or not isinstance(given, str):
+    if os.sep in text or text in (".", "..") or not isinstance(agent, str):
         if path.is_file() and path.suffix in FOLDERS.values():
             return path.resolve()
         if not path.is_dir():
@@ -113,8 +112,8 @@ def find_agent(given: str | os.PathLike[str], config: Config) -> Path:
 
 
 def config_of(folder: Path, here: Config) -> Config:
-    """The configuration of the project that an agent's folder lies in; `here`, that of the working folder, where it
-    lies in none or the agent is one that ships. Raises `InvalidInput` for a broken file."""
+    """The configuration of the project that contains an agent's folder. For a built-in agent, or without a project, it
+    is `here`, that of the working folder. Raises `InvalidInput` for a broken file."""
     root = None if folder in builtin_agents().values() else project_root(folder)
     return here if root in (None, here.root) else load(root)
 
@@ -125,22 +124,22 @@ def read(folder: Path, config: Config, *, strict: bool) -> tuple[Agent | None, l
     if agent is not None:
         agent = with_skill_files(agent)
         problems = [*problems, *check(agent, config)]
-        known = {
+        skills = {
             name: replace(skill, tools=tuple(tool for tool in skill.tools if _exists(tool, config)))
             for name, skill in agent.skills.items()
         }
-        agent = replace(agent, skills=known)
+        agent = replace(agent, skills=skills)
     return agent, problems
 
 
 def with_skill_files(agent: Agent) -> Agent:
-    """The agent with the tools of its skills that are files by their whole path."""
+    """The agent, with full paths for the tools of its skills that are files."""
     return replace(agent, skills=with_own_tools(agent.skills, agent.skill_sources))
 
 
 def agent_contents(agent: Agent) -> Contents:
-    """What an agent's files run or redirect besides what they say to the model: commands and code that judge, reflect
-    or serve as tools, files elsewhere, and the bank that it reads."""
+    """What an agent's files run or redirect: commands and code that judge, reflect or serve as tools, files outside its
+    folder, and the bank that it reads."""
     plugins = {
         "evaluate": agent.evaluate and agent.evaluate.get("evaluator"),
         "reflect": agent.reflector and agent.reflector.get("reflector"),
@@ -149,10 +148,10 @@ def agent_contents(agent: Agent) -> Contents:
     }
     values: dict[str, Any] = {key: name for key, name in plugins.items() if isinstance(name, str) and is_own(name)}
     evaluate = agent.evaluate or {}
-    inside = agent.folder.resolve()
-    named = [evaluate.get("tests"), *(cast(Any, v).get("file") for v in evaluate.values() if isinstance(v, dict))]
-    elsewhere = [file for file in named if file and inside not in (inside / str(file)).resolve().parents]
-    if "check" in evaluate or str(evaluate.get("evaluator")).partition(":")[0] == "command" or elsewhere:
+    folder = agent.folder.resolve()
+    named_files = [evaluate.get("tests"), *(cast(Any, v).get("file") for v in evaluate.values() if isinstance(v, dict))]
+    files_elsewhere = [file for file in named_files if file and folder not in (folder / str(file)).resolve().parents]
+    if "check" in evaluate or str(evaluate.get("evaluator")).partition(":")[0] == "command" or files_elsewhere:
         values["evaluate"] = dict(evaluate)
     if agent.memory is not None:
         values["memory.bank"] = agent.memory.bank or agent.name
@@ -160,7 +159,7 @@ def agent_contents(agent: Agent) -> Contents:
         if step.model.name and step.model.name.endswith(".gguf"):
             values[f"model of {step.source.path.name}"] = step.model.name
     links = [source.path for source in agent.sources if source.path.is_symlink() or source.path.parent.is_symlink()]
-    values |= {f"link {path.name}": os.path.relpath(os.path.realpath(path), inside) for path in links}
+    values |= {f"link {path.name}": os.path.relpath(os.path.realpath(path), folder) for path in links}
     skills = {n: s.path for n, s in agent.skill_sources.items() if not s.path.is_relative_to(Path.home() / ".agents")}
     if agent.all_skills:
         values |= {f"skill {name}": agent.skill_sources[name].text for name in skills}
@@ -175,7 +174,7 @@ def agent_contents(agent: Agent) -> Contents:
 
 
 def with_own_tools(skills: Mapping[str, Skill], sources: Mapping[str, Source]) -> dict[str, Skill]:
-    """The skills with tools that are files (`./mine.py`) by their whole path, from the skill's folder."""
+    """The skills, with full paths for tools that are files (`./mine.py`), relative to the skill's folder."""
 
     def located(tool: str, folder: Path) -> str:
         return str((folder / tool).resolve()) if file_of(tool) else tool
@@ -187,27 +186,28 @@ def with_own_tools(skills: Mapping[str, Skill], sources: Mapping[str, Source]) -
 
 
 def skill_folders(folder: Path, config: Config) -> Sequence[Path]:
-    """Where the skills of a project stand, for an agent or a skill in this folder. Without a project file it is the
-    folder that holds `agents/` or `skills/`, else the working folder."""
+    """The folders of skills for an agent or a skill in this folder. Without a project file, the project is the folder
+    that contains `agents/` or `skills/`, or else the working folder."""
     around = config.root or (folder.parent.parent if folder.parent.name in ("agents", "skills") else Path.cwd())
     return [*(around / name for name in SKILLS), Path.home() / ".agents" / "skills"]
 
 
 def load_agent(folder: Path, config: Config) -> tuple[Agent, list[Problem]]:
-    """The agent, and the warnings. Raises `InvalidInput` with every error, and for one that runs or redirects something
+    """The agent, and the warnings. Raises `InvalidInput` with every error, and if the agent runs or redirects something
     and is not trusted."""
     agent, problems = read(folder, config, strict=False)
     refuse(problems)
     assert agent is not None, "an agent that cannot be used has an error"
-    if not (found := agent_contents(agent)).trusted:
-        raise InvalidInput(untrusted(found))
-    found.hold()
+    if not (needs_trust := agent_contents(agent)).trusted:
+        raise InvalidInput(untrusted(needs_trust))
+    needs_trust.hold()
     return agent, problems
 
 
 @dataclass
 class _ProblemCollector:
-    """Collects errors as problems, each at the key of its agent file or the line of mulligan.toml that causes it."""
+    """Collects errors as problems, each at the key of the agent's file, or the line of mulligan.toml, that causes
+    it."""
 
     config: Config
     problems: list[Problem] = field(default_factory=list[Problem])
@@ -224,64 +224,64 @@ class _ProblemCollector:
 
 
 def check(agent: Agent, config: Config) -> list[Problem]:
-    """Problems with names in the files: model roles, plug-ins, settings and tools that do not exist or do not fit."""
-    found = _ProblemCollector(config)
+    """Problems with names in the files: model roles, plug-ins, settings and tools that do not exist or are invalid."""
+    collector = _ProblemCollector(config)
     for step in steps_of(agent):
-        with found.at(step.model.source or step.source, step.model.key):
+        with collector.at(step.model.source or step.source, step.model.key):
             chosen(config, step.model, step.pattern, None)
     if agent.evaluate is not None:
-        _check_evaluator(agent, agent.evaluate, found)
+        _check_evaluator(agent, agent.evaluate, collector)
     if agent.reflector is not None:
-        with found.at(agent.source, "reflect"):
+        with collector.at(agent.source, "reflect"):
             tried("reflectors", reflector_of(agent, agent.reflector))
     if agent.strategy is not None:
-        with found.at(agent.source, "strategy"):
+        with collector.at(agent.source, "strategy"):
             tried("strategies", plugin_beside("strategies", agent.folder, agent.strategy))
-    with found.at(agent.source, "foresight"):
+    with collector.at(agent.source, "foresight"):
         if agent.foresight:
             tried("foresights", foresight_of(agent.foresight, agent.folder))
-    with found.at(agent.source, "limits"):
+    with collector.at(agent.source, "limits"):
         limits_of(agent, Limits())
-    return [*found.problems, *check_skills(agent.skills, agent.skill_sources, config)]
+    return [*collector.problems, *check_skills(agent.skills, agent.skill_sources, config)]
 
 
-def _check_evaluator(agent: Agent, given: Mapping[str, Json], found: _ProblemCollector) -> None:
+def _check_evaluator(agent: Agent, given: Mapping[str, Json], collector: _ProblemCollector) -> None:
     judge = next(key for key in ("tests", "check", "evaluator") if key in given)
-    before = len(found.problems)
-    with found.at(agent.source, f"evaluate.{judge}"):
+    count_before = len(collector.problems)
+    with collector.at(agent.source, f"evaluate.{judge}"):
         spec = evaluator_of(agent)
         cls = examine("evaluators", spec.name)
         values = settled(spec.settings, {})
         for key in given:
             if key != judge:
-                with found.at(agent.source, f"evaluate.{key}"):
+                with collector.at(agent.source, f"evaluate.{key}"):
                     check_setting(spec.name, cls, key, values[key])
-        if len(found.problems) == before:
+        if len(collector.problems) == count_before:
             tried("evaluators", Spec(spec.name, values))
 
 
 def check_skills(skills: Mapping[str, Skill], sources: Mapping[str, Source], config: Config) -> list[Problem]:
-    """Problems with the tools that skills name: not set up, or unknown, which is a warning, as skills are often written
-    for other programs."""
-    found = _ProblemCollector(config)
+    """Problems with the tools of skills: errors if they are not set up, and warnings if they are unknown, because
+    skills are often written for other programs."""
+    collector = _ProblemCollector(config)
     for name, source in sources.items():
         unknown = [tool for tool in skills[name].tools if not _exists(tool, config)]
         if unknown:
             hint = next(filter(None, (meant(tool, names("tools")) for tool in unknown)), "")
-            why = f"these tools do not exist in Mulligan and are left out: {', '.join(unknown)}.{hint}"
-            found.problems.append(source.problem("tools", why, "warning"))
+            message = f"these tools do not exist in Mulligan and are left out: {', '.join(unknown)}.{hint}"
+            collector.problems.append(source.problem("tools", message, "warning"))
         for number, tool in enumerate(skills[name].tools):
             if tool in unknown:
                 continue
-            with found.at(source, f"tools.{number}"):
+            with collector.at(source, f"tools.{number}"):
                 check_tools([tool], config.table("tools"), config.table("mcp"))
                 if file_of(tool):
                     _check_methods(tool)
-    return found.problems
+    return collector.problems
 
 
 def _exists(tool: str, config: Config) -> bool:
-    """Whether there is a tool of this name, set up or not."""
+    """Whether a tool of this name exists, even if it is not set up."""
     try:
         check_tools([tool], config.table("tools"), config.table("mcp"))
     except UnknownName:
@@ -304,7 +304,7 @@ def steps_of(agent: Agent) -> tuple[StepSpec, ...]:
 
 
 def tools_of(agent: Agent) -> list[str]:
-    """What it can call, and what its skills may unlock."""
+    """The tools that an agent can call, including those that its skills may unlock."""
     unlocked = (tool for skill in agent.skills.values() for tool in skill.tools)
     return list(dict.fromkeys([*(tool for step in steps_of(agent) for tool in step.tools), *unlocked]))
 
@@ -317,11 +317,12 @@ def recipe_of(
     model: str | None = None,
     max_iter: int | None = None,
 ) -> Recipe:
-    """limits: those of mulligan.toml, which the agent's go before. model, max_iter: in place of what its files say, for
-    every step.
+    """The recipe of an agent. A reflexion agent's reflector is also the judge, unless it has `evaluate`. An agent of
+    one step without a judge is tried once.
 
-    A reflexion agent's reflector is the judge; with `evaluate`, tests or a command judge and it only reflects. An agent
-    of one step that nobody judges is tried once.
+    Args:
+        limits: those of mulligan.toml; the agent's own limits override them.
+        model, max_iter: override the agent's files, for every step.
     """
     act = chosen(config, agent.act.model, agent.act.pattern, model)
     default = "none" if agent.evaluate is None else "evidence" if agent.reflector is None else "evidence_and_reflexion"
@@ -362,25 +363,25 @@ def recipe_of(
 
 
 def remade(recorded: Recipe, config: Config, model: str | None) -> Recipe:
-    """The recipe of a recorded run, from the agent's files as they are now. `model` replaces the one that was set.
+    """The recipe of a recorded run, made anew from the agent's files. model: overrides the recorded option.
 
-    Raises `InvalidInput` when the files are gone or broken.
+    Raises `InvalidInput` if the files are gone or broken.
     """
-    made: Any = recorded.agent
-    agent, _ = load_agent(find_agent(Path(made["folder"]), config), config)
-    kept = {key: getattr(recorded, key) for key in KEPT}
+    options: Any = recorded.agent
+    agent, _ = load_agent(find_agent(Path(options["folder"]), config), config)
+    recipe = recipe_of(agent, config, recorded.limits, model=model or options["model"], max_iter=options["max_iter"])
+    recipe = scaled(recipe, recorded.scale)
+    current = {name: getattr(recipe, name) for name in FROM_FILES}
     if model is None:  # a run that began with the embedded model as its judge keeps it
         judges = {key: getattr(recorded, key) for key in ("judge_model", "reflect_model")}
-        kept |= {key: name for key, name in judges.items() if name and implicit(config, name)}
-    if agent.strategy is None:
-        kept["strategy"] = recorded.strategy  # a default of the time when the run began
-    recipe = recipe_of(agent, config, recorded.limits, model=model or made["model"], max_iter=made["max_iter"])
-    made_now = scaled(recipe, recorded.scale)
-    return replace(made_now, limits=recorded.limits, **kept)
+        current |= {key: name for key, name in judges.items() if name and implicit(config, name)}
+    if agent.strategy is None:  # the default may have changed since the run began
+        current["strategy"] = recorded.strategy
+    return replace(recorded, **current)
 
 
 def evaluator_of(agent: Agent) -> Spec:
-    """The evaluator that `evaluate` names; its files are looked for in the agent's folder."""
+    """The evaluator that `evaluate` names. Its files are relative to the agent's folder."""
     settings: dict[str, Json] = dict(agent.evaluate or {})
     if "tests" in settings:
         spec = tests_spec(agent.folder / str(settings.pop("tests")))
@@ -392,7 +393,7 @@ def evaluator_of(agent: Agent) -> Spec:
 
 
 def reflector_of(agent: Agent, given: Mapping[str, Json]) -> Spec:
-    """The reflector that `reflect` names; its files are looked for in the agent's folder."""
+    """The reflector that `reflect` names. Its files are relative to the agent's folder."""
     settings = {key: value for key, value in given.items() if key != "reflector"}
     return spec_beside("reflectors", agent.folder, str(given["reflector"]), settings)
 
@@ -402,7 +403,7 @@ def _strategy_of(agent: Agent, default: str) -> Spec:
 
 
 def limits_of(agent: Agent, base: Limits, max_iter: int | None = None) -> Limits:
-    """Its own limits over those of mulligan.toml. Raises `InvalidInput`, `UnknownName`."""
+    """The limits of `base`, with the agent's own limits in their place. Raises `InvalidInput`, `UnknownName`."""
     limits = with_limits(base, agent.limits)  # pyright: ignore[reportArgumentType]
     if agent.pattern == "reflexion":
         return replace(limits, trials=max_iter or agent.limits.get("trials") or agent.max_iter)
@@ -410,7 +411,7 @@ def limits_of(agent: Agent, base: Limits, max_iter: int | None = None) -> Limits
 
 
 def _foresight(agent: Agent, config: Config) -> Spec | None:
-    """The foresight that its file asks for; else that of mulligan.toml, if it has tools."""
+    """The foresight that the agent's file asks for; else, if it has tools, that of mulligan.toml."""
     if agent.foresight is not None:
         return None if agent.foresight is False else foresight_of(agent.foresight, agent.folder)
     if "foresight" not in config.values or not tools_of(agent):
@@ -420,9 +421,9 @@ def _foresight(agent: Agent, config: Config) -> Spec | None:
 
 
 def lends_model(agent: Agent, config: Config, model: str | None) -> bool:
-    """Whether reflect.md is asked with the model of act.md, which was named where that of reflect.md was not.
+    """Whether reflect.md also uses the model of act.md, because only act.md's was named.
 
-    The embedded model that nobody named neither judges nor reflects for another.
+    The embedded model, which nobody named, does not judge or reflect for another model.
     """
     if agent.reflect is None:
         return False
@@ -431,34 +432,34 @@ def lends_model(agent: Agent, config: Config, model: str | None) -> bool:
 
 
 def _step(step: StepSpec, agent: Agent, model: StepModel, max_iter: int | None) -> Json:
-    """The step as JSON, for its role. A react agent's own step takes `max_iter` in place of its own."""
-    most = max_iter if agent.pattern == "react" else None
-    made = StepFile(
+    """The step as JSON, for its role. max_iter: overrides that of a react agent's step."""
+    override = max_iter if agent.pattern == "react" else None
+    file = StepFile(
         instructions=step.body,
         pattern=step.pattern,
         temperature=model.temperature,
         max_tokens=model.max_tokens,
-        max_iter=most or step.max_iter or STEPS,
+        max_iter=override or step.max_iter or DEFAULT_MAX_ITER,
         uses=step.uses,
         skills=_reachable(step.uses, agent.skills),
         tools=step.tools,
     )
-    return made.to_json()
+    return file.to_json()
 
 
 def _reachable(names: Sequence[str], skills: Mapping[str, Skill]) -> dict[str, Skill]:
     """The skills of these names, and those that they use."""
-    found: dict[str, Skill] = {}
+    skills_found: dict[str, Skill] = {}
     waiting = list(names)
     while waiting:
         name = waiting.pop(0)
-        if name not in found:
-            found[name] = skills[name]
+        if name not in skills_found:
+            skills_found[name] = skills[name]
             waiting += skills[name].uses
-    return found
+    return skills_found
 
 
 def _name(folder: Path) -> str | None:
-    """The `name` in an AGENT.md, where it can be read at all."""
+    """The `name` in an agent's file; None if it cannot be read."""
     agent, _ = read_agent(folder, (), strict=False)
     return agent.name if agent else None

@@ -1,7 +1,7 @@
 """Back-ups of a store in a file: copied while it is in use, and restored without what was erased since.
 
-What is erased (lessons that are purged, runs that are removed) is noted by its ids in a file, which no back-up holds
-and no restore replaces. A database is backed up and restored by its own tools; `erase_again` then does what `restore`
+A file records the ids of everything that is erased (purged lessons, removed runs). No back-up contains this file, and
+no restore replaces it. A database is backed up and restored with its own tools; `erase_again` then erases as `restore`
 does.
 """
 
@@ -54,7 +54,7 @@ class Erasure:
 
 @dataclass(frozen=True)
 class Restored:
-    """What a restore did. replaced: where the store of before is; None: there was none."""
+    """What a restore did. replaced: where the previous store is now; None: there was none."""
 
     lessons: int
     episodes: int
@@ -62,8 +62,8 @@ class Restored:
 
 
 def erasures_file(address: str | Path) -> Path | None:
-    """The file in which this machine notes what it erases: beside a store in a file, in `MULLIGAN_HOME` for a database.
-    None: the store is in memory, and has no back-ups."""
+    """The file in which this machine records what it erases: beside the store's file, or in `MULLIGAN_HOME` for a
+    database. None for a store in memory, which has no back-ups."""
     if file := file_of(address):
         return file.with_name(f"{file.name}.erased.jsonl")
     if parse_address(address)[0] == "memory":
@@ -81,9 +81,9 @@ def noted_erasure(
     lessons: Sequence[str] | None = (),
     episodes: Sequence[str] = (),
 ) -> Generator[None]:
-    """Note what the block erases, so that no back-up brings it back.
+    """Records what the block erases, so that no back-up restores it.
 
-    The note is written before the block. Where the disk is full it is written after it, as erasing frees space.
+    The record is written before the block, or, if the disk is full, after it, because erasing frees space.
 
     Args:
         notes: see `erasures_file`; None: there is nothing to note.
@@ -113,12 +113,12 @@ def noted_erasure(
 
 
 def _append(notes: Path, line: str) -> None:
-    """Add the whole line or nothing. Raises `OSError`."""
+    """Adds the whole line or nothing. Raises `OSError`."""
     notes.parent.mkdir(parents=True, exist_ok=True)
     to = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         data, before = f"{line}\n".encode(), os.fstat(to).st_size
-        if (written := os.write(to, data)) < len(data):  # the disk took a part
+        if (written := os.write(to, data)) < len(data):  # only a part was written
             if os.fstat(to).st_size == before + written:
                 os.ftruncate(to, before)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -128,49 +128,46 @@ def _append(notes: Path, line: str) -> None:
 
 
 def noted_erasures(notes: Path) -> Sequence[Erasure]:
-    """What was erased by these notes, oldest first; nothing where there are none. Raises `StoreError` for a line that
-    cannot be read."""
-    found: list[Erasure] = []
+    """The erasures in this file, oldest first; none if it does not exist. Raises `StoreError` for an unreadable
+    line."""
+    erasures: list[Erasure] = []
     for n, line in enumerate(notes.read_text(encoding="utf-8").splitlines() if notes.is_file() else (), 1):
         try:
-            given: dict[str, Any] = json.loads(line)
-            ids: list[str] | None = given["lessons"]
-            given |= {"lessons": None if ids is None else tuple(ids), "episodes": tuple(given["episodes"])}
-            found.append(Erasure(**given))
+            fields: dict[str, Any] = json.loads(line)
+            ids: list[str] | None = fields["lessons"]
+            fields |= {"lessons": None if ids is None else tuple(ids), "episodes": tuple(fields["episodes"])}
+            erasures.append(Erasure(**fields))
         except (ValueError, TypeError, KeyError) as error:
             raise StoreError(f"{notes}:{n} is not a record of an erasure: fix or remove the line ({error}).") from error
-    return found
+    return erasures
 
 
 def purged_ids(notes: Path | None, agent_id: str | None) -> frozenset[str]:
-    """The lessons that were purged by name from the bank of this agent. Raises `StoreError`."""
-    noted = noted_erasures(notes) if notes and agent_id is not None else ()
-    return frozenset(id for one in noted if one.agent_id == agent_id for id in one.lessons or ())
+    """The ids of single lessons that were purged from the bank of this agent. Raises `StoreError`."""
+    erasures = noted_erasures(notes) if notes and agent_id is not None else ()
+    return frozenset(id for erasure in erasures if erasure.agent_id == agent_id for id in erasure.lessons or ())
 
 
 def emptied_at(notes: Path | None, agent_id: str | None) -> float:
-    """When the whole bank of this agent was purged last; 0 if never. Raises `StoreError`."""
-    noted = noted_erasures(notes) if notes and agent_id is not None else ()
-    return max((one.at for one in noted if one.agent_id == agent_id and one.lessons is None), default=0.0)
+    """When the whole bank of this agent was last purged; 0 if never. Raises `StoreError`."""
+    erasures = noted_erasures(notes) if notes and agent_id is not None else ()
+    return max((one.at for one in erasures if one.agent_id == agent_id and one.lessons is None), default=0.0)
 
 
 def copy_file(file: str | Path, to: Path) -> None:
-    """Copies a store to a new file that stands alone, while others use it. Raises `StoreError`."""
+    """Copies a store that may be in use to a new, self-contained file. Raises `StoreError`."""
     to.touch(0o600)
+    address = f"{Path(file).absolute().as_uri()}?mode=rw"  # never creates a file
     try:
         # not mode=ro: such a connection leaves the write-ahead log behind, as if somebody had the store open
-        with closing(sqlite3.connect(_address(file), uri=True)) as there, closing(sqlite3.connect(to)) as here:
-            there.backup(here)
-            here.execute("PRAGMA journal_mode = DELETE")
-            if (found := here.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
-                raise sqlite3.DatabaseError(found)
+        with closing(sqlite3.connect(address, uri=True)) as source, closing(sqlite3.connect(to)) as target:
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE")
+            if (result := target.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
+                raise sqlite3.DatabaseError(result)
     except sqlite3.Error as error:
         to.unlink()
         raise StoreError(f"The store {file} cannot be copied: {error}.") from error
-
-
-def _address(file: str | Path) -> str:
-    return f"{Path(file).absolute().as_uri()}?mode=rw"  # makes no file
 
 
 def back_up(config: Config, to: Path) -> None:
@@ -180,7 +177,7 @@ def back_up(config: Config, to: Path) -> None:
         InvalidInput: there is no store, it is in no file, or the new file exists.
         StoreError: it cannot be copied; the new file is removed.
     """
-    file = _file(config)
+    file = _store_file(config)
     if not file.is_file():
         raise InvalidInput(f"There is no store at {file} yet, so there is nothing to back up.")
     if to.exists():
@@ -191,8 +188,8 @@ def back_up(config: Config, to: Path) -> None:
 
 
 async def restore(config: Config, backup: Path, *, replace: bool = False) -> Restored:
-    """Puts a back-up in the place of the configured store, without what was erased since. Older formats are brought up
-    to date. The back-up itself is not changed.
+    """Replaces the configured store with a back-up, without what was erased since. An older format is migrated. The
+    back-up itself is not changed.
 
     Args:
         config: names the store.
@@ -203,19 +200,19 @@ async def restore(config: Config, backup: Path, *, replace: bool = False) -> Res
         InvalidInput: there is no such back-up, the store is in no file or exists, or somebody has it open.
         StoreError: the back-up cannot be read; the store is as it was.
     """
-    file = _file(config)
-    new = _copied(file, backup, replace)
+    file = _store_file(config)
+    new = _copy_back_up(file, backup, replace)
     try:
         async with open_store(new) as store:
-            lessons, episodes = await _erase(store, _noted(config, ()))
+            lessons, episodes = await _erase(store, _all_erasures(config, ()))
     except StoreError:
         os.unlink(new)
         raise
-    return Restored(lessons, episodes, _exchanged(file, new))
+    return Restored(lessons, episodes, _replace_store(file, new))
 
 
 async def erase_again(config: Config, notes: Sequence[Path] = ()) -> tuple[int, int]:
-    """Erases from the configured store what was erased before and is back, because its database was restored.
+    """Erases again what came back into the configured store when its database was restored.
 
     Args:
         config: names the store, for a role that serves all agents.
@@ -234,20 +231,20 @@ async def erase_again(config: Config, notes: Sequence[Path] = ()) -> tuple[int, 
     own = erasures_file(config.store)
     if not notes and not (own and own.is_file()):
         raise InvalidInput(f"Nothing was erased on this machine: there is no {own}. Name the files of other machines.")
-    erased = _noted(config, notes)
+    erased = _all_erasures(config, notes)
     async with open_store(config.store) as store:
         return await _erase(store, erased)
 
 
-def _noted(config: Config, others: Sequence[Path]) -> list[Erasure]:
-    """What was erased from the configured store, by the notes of this machine and of others; oldest first."""
+def _all_erasures(config: Config, others: Sequence[Path]) -> list[Erasure]:
+    """The erasures of this machine and of others from the configured store, oldest first."""
     own = erasures_file(config.store)
     erased = [one for file in (*([own] if own else ()), *others) for one in noted_erasures(file)]
     return sorted(erased, key=lambda one: one.at)
 
 
-def _copied(file: Path, backup: Path, replace: bool) -> Path:
-    """A copy of the back-up beside the store, whose place it can take."""
+def _copy_back_up(file: Path, backup: Path, replace: bool) -> Path:
+    """Copies the back-up to a file beside the store, and returns the file."""
     if not backup.is_file():
         raise InvalidInput(f"There is no file {backup}.")
     if file.exists() and not replace:
@@ -264,8 +261,8 @@ def _copied(file: Path, backup: Path, replace: bool) -> Path:
     return new
 
 
-def _exchanged(file: Path, new: Path) -> Path | None:
-    """Puts the new store in its place; where the one of before is now, if there was one."""
+def _replace_store(file: Path, new: Path) -> Path | None:
+    """Moves the new store into place. Returns where the previous one is now, if there was one."""
     replaced = None
     if file.exists():
         replaced = file.with_name(f"{file.name}.replaced-{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}")
@@ -275,7 +272,7 @@ def _exchanged(file: Path, new: Path) -> Path | None:
     return replaced
 
 
-def _file(config: Config) -> Path:
+def _store_file(config: Config) -> Path:
     file = file_of(config.store)
     if file is None:
         raise InvalidInput(
@@ -286,27 +283,27 @@ def _file(config: Config) -> Path:
 
 
 async def _erase(store: Store, erased: Iterable[Erasure]) -> tuple[int, int]:
-    """Erases again; how many lessons and episodes there were."""
+    """Erases again. Returns how many lessons and episodes there were."""
     lessons = episodes = 0
-    kept: LessonStore = store.memory.lessons
-    for one in erased:
-        for id in one.episodes:
+    lesson_store: LessonStore = store.memory.lessons
+    for erasure in erased:
+        for id in erasure.episodes:
             with suppress(NotFound):
                 async with leased(store, id) as lease:
                     await store.remove(lease)
                     episodes += 1
-        if one.agent_id is None:
+        if erasure.agent_id is None:
             continue
-        if one.lessons is None:
-            for archive in await kept.archive(one.agent_id):
-                lessons += await kept.purge(one.agent_id, _until(archive, one.at))
-        elif ids := [lesson.id for lesson in await kept.there(one.agent_id, one.lessons)]:
-            lessons += await kept.purge(one.agent_id, ids)
+        if erasure.lessons is None:
+            for archive in await lesson_store.archive(erasure.agent_id):
+                lessons += await lesson_store.purge(erasure.agent_id, _lessons_until(archive, erasure.at))
+        elif ids := [lesson.id for lesson in await lesson_store.there(erasure.agent_id, erasure.lessons)]:
+            lessons += await lesson_store.purge(erasure.agent_id, ids)
     return lessons, episodes
 
 
-def _until(archive: Archive, at: float) -> list[str] | None:
-    """What of an agent is from before a time: the ids of lessons; None: everything is."""
+def _lessons_until(archive: Archive, at: float) -> list[str] | None:
+    """The ids of an agent's lessons from before a time; None if everything of the agent is from before it."""
     others = (*(one.at for one in archive.receipts), *(one.at for one in archive.accounts))
     older = [lesson.id for lesson in archive.lessons if lesson.created <= at]
     newer = len(older) < len(archive.lessons) or any(when > at for when in others)

@@ -49,17 +49,17 @@ FOLDERS = {role.kind: folder for folder, role in ROLES.items()}
 EXPECTS = ("text", "code", "workspace")
 OBJECT = "object:"
 """The prefix of the names of roles that were given as objects; the class follows."""
-_UNNAMED = {
+_NO_MODEL_HINTS = {
     "evaluator": "Name one with judge_model= or model=, or let a command (check=) or tests (tests=) judge.",
     "reflector": "Name one with reflect_model= or model=, let the acting agent reflect with reflector='self', or use "
     "strategy='evidence', which needs no lesson.",
     "condenser": "Name one with reflect_model= or model=, or use overflow='useful', which needs none.",
 }
-"""What to do in `solve` where a role asks a model and none was named."""
+"""What to do in `solve` if a role needs a model and none is named."""
 
 
 def object_name(given: Any) -> str:
-    """The name by which a record mentions a role that was given as an object or a class."""
+    """The name in records of a role that was given as an object or a class."""
     cls = given if isinstance(given, type) else type(given)
     return f"{OBJECT}{cls.__module__}.{cls.__qualname__}"
 
@@ -71,10 +71,13 @@ def asks_model(kind: str, spec: Spec, objects: Mapping[str, Any] = {}) -> bool:
 
 @dataclass(frozen=True)
 class Parts:
-    """What all episodes of a run share: the way to a model by name, the sandbox, the workspace, roles given as objects.
+    """What all episodes of a run share.
 
-    An object is taken as it is; a class is instantiated afresh for each episode. `decide` asks a person about
-    reflections; None asks at the terminal. person: whom a foresight may ask.
+    Attributes:
+        model: opens a model by name.
+        objects: roles that were given as objects or classes; a class is instantiated for each episode.
+        decide: asks a person about reflections; None: at the terminal.
+        person: asks a person for a foresight; None: nobody can be asked.
     """
 
     model: Callable[[str], Model]
@@ -89,9 +92,9 @@ class Parts:
 
 @dataclass(frozen=True)
 class Drive:
-    """What belongs to one drive of one episode. Without a journal nothing is recorded: for checking a recipe.
+    """What belongs to one drive of one episode. Without a journal nothing is recorded, for checking a recipe.
 
-    store: that of the episode, where earlier ones are found.
+    store: the episode's store, in which earlier episodes are found.
     """
 
     journal: Journal = field(default_factory=NoJournal)
@@ -102,9 +105,13 @@ class Drive:
 
 @dataclass(frozen=True)
 class Composition:
-    """The roles, the head that describes them, and the texts that they rest on, by name.
+    """The roles of an episode, and what they consist of.
 
-    `judge` is the evaluator itself, where `roles` holds the one that journals. `models` are those of the roles.
+    Attributes:
+        judge: the evaluator itself; the one in `roles` also journals.
+        head: describes the roles for the record.
+        texts: the texts of files and prompts that they use, by name.
+        models: their models, by role.
     """
 
     roles: Roles
@@ -114,7 +121,7 @@ class Composition:
     models: Mapping[str, Model] = field(default_factory=dict[str, Model])
 
     def check_images(self, task: Task) -> None:
-        """Raises `InvalidInput` if a model would have to see an image of the task, and cannot."""
+        """Raises `InvalidInput` if the task has images and a model cannot read them."""
         if not task.images or "vision" in self.models:
             return
         for kind, model in self.models.items():
@@ -127,7 +134,7 @@ class Composition:
 
 
 def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
-    """Raises `InvalidInput` for whatever in the recipe cannot work; nothing is called or started by it."""
+    """Builds the roles of a recipe, without calling or starting anything. Raises `InvalidInput` if it cannot work."""
     build = _Build(recipe, parts, drive)
     evaluator: Evaluator = _checked("expects", EXPECTS, build.role("evaluator", recipe.evaluator, recipe.judge_model))
     judge = protected(evaluator, parts.workspace)
@@ -169,12 +176,12 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
 
 
 def environment(spec: Spec, parts: Parts) -> Environment:
-    """Raises `InvalidInput` for settings that cannot work; nothing is started yet."""
+    """Builds an environment without starting it. Raises `InvalidInput` for settings that cannot work."""
     return build("environments", spec, {"sandbox": parts.sandbox, "bank": parts.bank})
 
 
 class _Build:
-    """One composition in the making: collects the models, prompts and files that its roles rest on."""
+    """Builds one composition, and collects the models, prompts and files that its roles use."""
 
     def __init__(self, recipe: Recipe, parts: Parts, drive: Drive) -> None:
         self._recipe = recipe
@@ -217,7 +224,7 @@ class _Build:
         return build(folder, Spec(spec.name, settled(spec.settings, self.files)), ports)
 
     def condensing(self, reflector: Reflector, strategy: Strategy) -> Reflector:
-        """The reflector, with a model that condenses lessons where the strategy asks for it."""
+        """The reflector, which condenses lessons with a model if the strategy asks for that."""
         budget = with_defaults(strategy, AdaptingStrategy).lessons
         if not isinstance(budget, LessonBudget) or budget.overflow != "condense":
             return reflector
@@ -227,7 +234,8 @@ class _Build:
         return Condensing(reflector, model=model, prompts=self.prompts, budget=budget)
 
     def made_lookout(self) -> Lookout | None:
-        """What keeps watch before actions. Raises `InvalidInput` if the actor performs none that can be checked."""
+        """The lookout that asks the foresight before actions; None without a foresight. Raises `InvalidInput` if the
+        actor performs no action that can be checked."""
         recipe = self._recipe
         if recipe.foresight is None:
             return None
@@ -244,7 +252,7 @@ class _Build:
         return Lookout(foresight, self._drive.journal, self._drive.meter, self._parts.person)
 
     def _bank(self, kind: str) -> Bank | None:
-        """The bank as it is; for a foresight one whose recalls are journaled, where the episode recalls at all."""
+        """The bank for a role. A foresight gets one whose recalls are journaled, and only if the episode recalls."""
         bank = self._parts.bank
         if kind != "foresight" or bank is None:
             return bank
@@ -258,7 +266,7 @@ class _Build:
         spec = self._recipe.environment
         if spec is None:
             return None
-        cls = find("environments", spec.name)  # says now what is missing
+        cls = find("environments", spec.name)  # raises now if it is missing
         if file := file_of(spec.name):
             self.files[file] = read_file(file, "environment file")
         acts = kind == "actor"
@@ -272,9 +280,9 @@ class _Build:
         return CheckedWorld(world, self.lookout) if self.lookout and acts else world
 
     def with_output(self, kind: str, spec: Spec, expects: str) -> Spec:
-        """The role told what attempts are, if it has the setting `output`.
+        """The role's spec, with the kind of output that the evaluator expects, if it has the setting `output`.
 
-        Raises `InvalidInput` for an actor that only writes where a changed workspace is judged, and the reverse.
+        Raises `InvalidInput` for an actor that only writes text if a changed workspace is judged, and for the reverse.
         """
         own = kind in self._parts.objects or spec.name.startswith(OBJECT)
         cls = None if own else find(FOLDERS[kind], spec.name)
@@ -301,8 +309,8 @@ class _Build:
 
     def _model(self, kind: str, spec: Spec, name: str | None) -> Model | None:
         name = name or self._recipe.model
-        if name is None and kind in _UNNAMED and self._recipe.bench is None:
-            raise InvalidInput(f"The {kind} {spec.name!r} needs a model, and none is named. {_UNNAMED[kind]}")
+        if name is None and kind in _NO_MODEL_HINTS and self._recipe.bench is None:
+            raise InvalidInput(f"The {kind} {spec.name!r} needs a model, and none is named. {_NO_MODEL_HINTS[kind]}")
         if name is None:
             return None
         return self._gate(kind, name)
@@ -322,7 +330,7 @@ class _Build:
         )
 
     def _vision(self) -> Describer | None:
-        """Raises `InvalidInput` for a vision model that cannot see."""
+        """The describer of images, if there is a vision model. Raises `InvalidInput` for one that cannot see."""
         self._describer = None
         if (name := self._recipe.vision_model) is None:
             return None
@@ -333,35 +341,36 @@ class _Build:
 
 
 def _checked(attribute: str, choices: tuple[object, ...], role: Any) -> Any:
-    """The role itself. Raises `InvalidInput` when it lacks the attribute that its contract asks for."""
-    said = getattr(role, attribute, None)
-    if said not in choices:
+    """The role itself. Raises `InvalidInput` if its attribute does not have one of these values."""
+    value = getattr(role, attribute, None)
+    if value not in choices:
         raise InvalidInput(
-            f"{type(role).__name__}.{attribute} must be {' or '.join(map(repr, choices))}, not {said!r}: see "
+            f"{type(role).__name__}.{attribute} must be {' or '.join(map(repr, choices))}, not {value!r}: see "
             "mulligan docs plugins"
         )
     return role
 
 
 def _prompt_folders(recipe: Recipe) -> list[Path]:
-    """The user's folder, then those of his own plug-in files, so that their prompts may stand beside them."""
+    """The user's prompts folder, then the folders of the user's plug-in files, which may have prompts beside them."""
     chosen = [Path(recipe.prompts)] if recipe.prompts else []
-    specs = (recipe.actor, recipe.evaluator, recipe.reflector, recipe.strategy, recipe.environment)
-    specs = (*specs, recipe.foresight)
-    own = (file_of(spec.name) for spec in specs if spec is not None)
-    return [*chosen, *(Path(file).parent for file in own if file)]
+    roles = (recipe.actor, recipe.evaluator, recipe.reflector, recipe.strategy)
+    files = (file_of(spec.name) for spec in (*roles, recipe.environment, recipe.foresight) if spec is not None)
+    return [*chosen, *(Path(file).parent for file in files if file)]
 
 
 UNCOMPARED = {"limits", "restarts", "edits"}
-"""Settings that a resume may change: what was done so far does not depend on them."""
+"""Settings that a resume may change, because what was done so far does not depend on them."""
 
 
 def changed(before: Head, after: Head) -> list[str]:
-    """What an episode rests on that is no longer the same: models, prompts, files, settings but for limits."""
-    found: list[str] = []
-    for what in ("models", "prompts", "files"):
-        old, new = getattr(before, what), getattr(after, what)
-        found += [f"{what.removesuffix('s')} {name}" for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+    """What has changed of an episode's models, prompts, files and settings, except `UNCOMPARED`."""
+    changes: list[str] = []
+    for part in ("models", "prompts", "files"):
+        old, new = getattr(before, part), getattr(after, part)
+        changes += [
+            f"{part.removesuffix('s')} {name}" for name in sorted({*old, *new}) if old.get(name) != new.get(name)
+        ]
     old, new = Recipe.completed(before.settings), Recipe.completed(after.settings)
-    found += [f"setting {n}" for n in sorted({*old, *new} - UNCOMPARED) if old.get(n) != new.get(n)]
-    return found
+    changes += [f"setting {n}" for n in sorted({*old, *new} - UNCOMPARED) if old.get(n) != new.get(n)]
+    return changes

@@ -26,14 +26,14 @@ from mulligan.text.toml_lines import line_of
 
 FILE = "mulligan.toml"
 OLD_NAME = "MULLIGAN_DATABASE"
-"""The name that `MULLIGAN_STORE` had."""
+"""The former name of `MULLIGAN_STORE`."""
 TAMA = "tama.toml"
-"""The project file of tama. Its models are read under their names where no mulligan.toml is beside it."""
+"""The project file of tama. Its models are read if there is no mulligan.toml beside it."""
 OPTIONS = tuple(it.name for it in options_in(SolveOptions) if it.project)
-"""The options of a run that the file may set as texts."""
+"""The options of a run that the file may set, as strings."""
 MODELS = tuple(name for name in OPTIONS if name.endswith("model"))
 KEYS = (*OPTIONS, "limits", "calls", "project", "models", "foresight", "memory", "tools", "mcp", "kinds", "graphs")
-"""What may stand at the top of the file; a test compares it with `app.project_schema`."""
+"""The top-level keys of the file; a test compares them with `app.project_schema`."""
 
 _LARGEST = 4 << 20
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -42,10 +42,14 @@ _ENDS = re.compile(r"\r\n|\n|\r")
 
 @dataclass(frozen=True)
 class Config:
-    """`root` is the folder of the project file that was found, if there is one, and `file` the name of that file.
+    """The configuration of a project, or an empty one.
 
-    `source` is that file's text, for the lines that errors name. `held` has the keys of settings that are left out
-    until the project is trusted, and `own_bank` says whether the bank beside the file may be used (`app.trust`).
+    Attributes:
+        root: the folder of the project file, if there is one.
+        source: the text of the file, in which errors find the line of a key.
+        file: the name of the file.
+        held: the keys of settings that are left out until the project is trusted (`app.trust`).
+        own_bank: whether the bank beside the file may be used.
     """
 
     root: Path | None = None
@@ -57,8 +61,8 @@ class Config:
 
     @property
     def database(self) -> Path:
-        """`MULLIGAN_HOME` first, then `.mulligan` beside `mulligan.toml`, unless the repository brought it and nobody
-        trusted it, then the user's data folder."""
+        """The file of the store: in `MULLIGAN_HOME` if that is set, else in `.mulligan` beside `mulligan.toml` unless
+        that bank came with the repository and is not trusted, else in the user's data folder."""
         if os.environ.get("MULLIGAN_HOME") or self.root is None or not self.own_bank:
             return home() / "mulligan.db"
         return self.root / trusted.BANK / "mulligan.db"
@@ -66,13 +70,13 @@ class Config:
     @property
     def store(self) -> str | Path:
         """The address of the store: `MULLIGAN_STORE`, else the file `database`. Raises `InvalidInput` for the
-        variable's older name, which would otherwise be passed over without a word."""
+        variable's former name, which would otherwise be silently ignored."""
         if not (address := os.environ.get("MULLIGAN_STORE")) and os.environ.get(OLD_NAME):
             raise InvalidInput(f"{OLD_NAME} is now called MULLIGAN_STORE: rename it. Its values stay the same.")
         return address or self.database
 
     def table(self, key: str) -> Mapping[str, Json]:
-        """A setting that has to be a table. Raises `InvalidInput` when it is something else."""
+        """A setting that must be a table. Raises `InvalidInput` if it is something else."""
         value = self.values.get(key, {})
         if not isinstance(value, dict):
             raise InvalidInput(f"{self.where(key)}: [{key}] must be a table, not {value!r}.")
@@ -84,7 +88,8 @@ class Config:
         return f"{self.root}/{self.file}:{line}" if line else f"{self.root}/{self.file}"
 
     def refuse_held(self, *keys: str) -> None:
-        """Raises `InvalidInput` where this setting names a model and waits for trust: no other may stand in for it."""
+        """Raises `InvalidInput` if this setting names a model and waits for trust, because no other model may replace
+        it."""
         if keys in self.held:
             where = self.where(*keys)
             raise InvalidInput(f"{where} names the model, but is not trusted yet: run mulligan trust, or name a model.")
@@ -98,7 +103,7 @@ class Config:
             raise InvalidInput(f"{self.root}/{self.file}, [{key}]: {error}") from error
 
     def text(self, key: str) -> str | None:
-        """A setting that has to be text. Raises `InvalidInput` when it is something else."""
+        """A setting that must be a string. Raises `InvalidInput` if it is something else."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, str):
             raise InvalidInput(f"{self.where(key)}: {key} must be a string, not {value!r}.")
@@ -106,7 +111,7 @@ class Config:
 
 
 def project_file(folder: Path) -> Path | None:
-    """The project file in this folder: mulligan.toml, else the tama.toml of a project that was made for tama."""
+    """The project file in this folder: mulligan.toml, else tama.toml; None if there is neither."""
     return next((folder / name for name in (FILE, TAMA) if os.path.isfile(folder / name)), None)
 
 
@@ -117,14 +122,12 @@ def project_root(start: Path | None = None) -> Path | None:
 
 
 def project_here(config: Config, folder: Path | None = None, *, allowed: bool = False) -> Project:
-    """The project whose facts count: `name` of [project], else the repository's, else the project file's folder.
-
-    Its id is "" without any of them.
+    """The project whose facts are used: the `name` in [project], else the repository, else the project file's folder.
+    Without any of these, its id is "".
 
     Args:
-        config: the configuration.
         folder: default is the working folder. A folder without a repository is a project of its own.
-        allowed: a person says that the folder may use the lessons of the project that it names.
+        allowed: a person allowed the folder to use the lessons of the project that it names.
     """
     find = allow if allowed else project_of
     here = (folder or Path.cwd()).absolute()
@@ -143,28 +146,28 @@ def project_here(config: Config, folder: Path | None = None, *, allowed: bool = 
 def load(start: Path | None = None) -> Config:
     """The configuration for `start` (default: the working folder). Raises `InvalidInput` for a broken file.
 
-    Until the project is trusted, its settings that run, redirect or loosen something are left out, which is said once
-    (`app.trust`). A trusted one sets variables of the `.env` beside the project file in `os.environ`, for names that
-    are not set there. A model's file is looked for beside the project file. Without a project file no `.env` is read.
+    Until the project is trusted, settings that run, redirect or loosen something are left out, which is reported once
+    (`app.trust`). A trusted project also sets variables from the `.env` beside its file, unless they are set already.
+    Files of models are relative to the project file. Without a project file, no `.env` is read.
     """
-    whole, found = read_project(start)
-    if found is None:
-        return whole
-    elsewhere = os.environ.get("MULLIGAN_HOME") or os.environ.get("MULLIGAN_STORE")
-    own_bank = bool(elsewhere) or has_own_bank(found.folder)
-    waits = not found.trusted
-    if waits or not own_bank:
-        say_held(found, bank=not own_bank)
-    if waits:
-        held = frozenset(risky(whole.values, found.folder))
-        return replace(whole, values=without(whole.values, held), held=held, own_bank=own_bank)
-    return replace(whole, own_bank=own_bank)
+    config, contents = read_project(start)
+    if contents is None:
+        return config
+    other_home = os.environ.get("MULLIGAN_HOME") or os.environ.get("MULLIGAN_STORE")
+    own_bank = bool(other_home) or has_own_bank(contents.folder)
+    is_held = not contents.trusted
+    if is_held or not own_bank:
+        say_held(contents, bank=not own_bank)
+    if is_held:
+        held = frozenset(risky(config.values, contents.folder))
+        return replace(config, values=without(config.values, held), held=held, own_bank=own_bank)
+    return replace(config, own_bank=own_bank)
 
 
 def read_project(start: Path | None = None) -> tuple[Config, Contents | None]:
-    """The configuration with every setting, trusted or not, and what it would run or redirect, if there is a project.
+    """The configuration with all settings, trusted or not, and, if there is a project, what it would run or redirect.
 
-    For checks that run nothing. If it is trusted, sets the variables of its `.env`. Raises as `load` does.
+    For checks that run nothing. A trusted project sets the variables of its `.env`. Raises as `load` does.
     """
     root = project_root(start)
     file = root and project_file(root)
@@ -178,7 +181,7 @@ def read_project(start: Path | None = None) -> tuple[Config, Contents | None]:
     values = parse(file, text)
     config = Config(root, values, text, file.name)
     if file.name == TAMA:
-        config = replace(config, values=_of_tama(config))
+        config = replace(config, values=_tama_settings(config))
     else:
         _check_keys(config)
     risks = risky(config.values, root)
@@ -186,15 +189,15 @@ def read_project(start: Path | None = None) -> tuple[Config, Contents | None]:
         if isinstance(value := values.get(key), str):
             values[key] = located_model(value, root)
     variables = allowed(read_dotenv(dotenv), risks) if os.path.isfile(dotenv) else {}
-    found = settings_contents(root, file, risks, variables)
-    if found.trusted:
-        found.hold()
+    contents = settings_contents(root, file, risks, variables)
+    if contents.trusted:
+        contents.hold()
         if "MULLIGAN_HOME" in variables:
             os.environ.setdefault(trusted.HOME, str(home()))
         for name, value in variables.items():
             is_model = name.startswith("MULLIGAN_MODEL")
             os.environ.setdefault(name, located_model(value, root) if is_model else value)
-    return config, found
+    return config, contents
 
 
 def _check_keys(config: Config) -> None:
@@ -203,40 +206,40 @@ def _check_keys(config: Config) -> None:
             raise UnknownName(f"setting in {config.where(key)}", key, KEYS)
 
 
-def _of_tama(config: Config) -> dict[str, Json]:
-    """The settings of a tama.toml that mean something here: [models], each with the base_url of its provider."""
+def _tama_settings(config: Config) -> dict[str, Json]:
+    """The settings of a tama.toml that Mulligan uses: [models], each with the base_url of its provider."""
     tables = {name: cast(Mapping[str, Json], t) for name, t in config.table("providers").items() if isinstance(t, dict)}
     urls = {name: table["base_url"] for name, table in tables.items() if "base_url" in table}
     models: dict[str, Json] = {}
-    for role, given in config.table("models").items():
-        table: dict[str, Json] = dict(cast(Mapping[str, Json], given)) if isinstance(given, dict) else {"name": given}
+    for role, model in config.table("models").items():
+        table: dict[str, Json] = dict(cast(Mapping[str, Json], model)) if isinstance(model, dict) else {"name": model}
         provider = str(table.get("name")).partition(":")[0]
-        models[role] = {"base_url": urls[provider], **table} if provider in urls else given
+        models[role] = {"base_url": urls[provider], **table} if provider in urls else model
     return {"models": models} if models else {}
 
 
 def parse(file: Path, text: str) -> dict[str, Json]:
-    """The text as TOML. Raises `InvalidInput` with the line of what is wrong."""
+    """The text as TOML. Raises `InvalidInput` with the line of the mistake."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r"at line (\d+)", str(error))
-        line = found[1] if found else len(text.splitlines()) or 1
+        match = re.search(r"at line (\d+)", str(error))
+        line = match[1] if match else len(text.splitlines()) or 1
         raise InvalidInput(f"{file}:{line}: {error}.") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, or a thousand brackets
         raise InvalidInput(f"{file} cannot be read: {error}.") from error
 
 
 def read_dotenv(file: Path) -> dict[str, str]:
-    """The variables of a `.env` file, which is never written. `$NAME` and `${NAME}` stay as they are; the last line of
-    a name counts.
+    """The variables of a `.env` file. `$NAME` and `${NAME}` are not replaced; of several lines for a name, the last
+    counts.
 
-    Raises `InvalidInput`, with the line but without its text, for a file that is not UTF-8 or a line that is not of the
+    Raises `InvalidInput`, which never shows the text, for a file that is not UTF-8 and a line that does not have the
     form NAME=VALUE.
     """
     from dotenv.parser import parse_stream
 
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for binding in parse_stream(StringIO(read_text(file))):
         text = binding.original.string
         line = binding.original.line + len(_ENDS.findall(text[: len(text) - len(text.lstrip())]))
@@ -248,13 +251,13 @@ def read_dotenv(file: Path) -> dict[str, str]:
             raise InvalidInput(f"{file}:{line}: a name of letters, digits and _ must come before the =.")
         if "\0" in binding.value:
             raise InvalidInput(f"{file}:{line}: the value contains a NUL character.")
-        found[binding.key] = binding.value
-    return found
+        variables[binding.key] = binding.value
+    return variables
 
 
 def located_model(name: str, folder: Path) -> str:
-    """The model's name, or several; a path in one (scripted:FILE, replay:FILE, local:FILE.gguf) is made absolute from
-    the folder."""
+    """The name of a model, or of several, with absolute paths (scripted:FILE, replay:FILE, local:FILE.gguf). Relative
+    paths start in `folder`."""
     if len(names := model_names(name)) > 1:
         return SEPARATOR.join(located_model(one, folder) for one in names)
     kind, _, file = name.partition(":")
@@ -267,7 +270,7 @@ def choose_model(named: str | None, config: Config) -> str | None:
 
     A provider is never chosen because its key is set.
     """
-    if named is not None and not named.strip():  # a shell's variable that is not set, as likely as not
+    if named is not None and not named.strip():  # probably from a shell variable that is not set
         raise InvalidInput("The model's name is empty: leave model= out, or name one.")
     return named or os.environ.get("MULLIGAN_MODEL") or config.text("model")
 

@@ -1,4 +1,5 @@
-"""Checks whether Mulligan works on this machine: Python, the sandbox, the store, the models, a row each."""
+"""Checks whether Mulligan works on this machine: a row each for Python, the sandbox, the store, the models and so
+on."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ from mulligan.store import file_of, open_store, shown_address
 
 NEEDED = frozenset({"sandbox", "store", "local models"})
 """The rows that `mulligan solve` without options needs."""
-PROBE = 1 << 16
-"""Bytes that are written, and removed again, to see whether the disk takes them."""
-PATIENCE = 2.0
-"""Seconds to wait for a lock on the store that another process holds."""
+PROBE_BYTES = 1 << 16
+"""Bytes that are written to test the disk, and removed again."""
+LOCK_WAIT = 2.0
+"""Seconds to wait if another process has locked the store."""
 
 
 def report(config: Config | None = None) -> list[DoctorRow]:
-    """Raises `InvalidInput` for a broken mulligan.toml."""
+    """The rows of all checks. Raises `InvalidInput` for a broken mulligan.toml."""
     python = DoctorRow("python", True, f"{platform.python_version()} on {platform.system()}")
     config = config or load()
     embedder = str(config.table("memory").get("embedder", "local"))
@@ -40,48 +41,48 @@ def fine(rows: list[DoctorRow]) -> bool:
 
 
 def _store(config: Config) -> DoctorRow:
-    """Fine when the store can be read and written; of a file that is not there yet, the first folder above it."""
+    """Fine if the store can be read and written, or, if it does not exist yet, created."""
     try:
         file = file_of(config.store)
     except MulliganError as error:
         return DoctorRow("store", False, shown_address(str(config.store)), str(error))
     name = str(file or shown_address(str(config.store)))
-    there = next((path for path in (file, *file.parents) if path.exists()), Path("/")) if file else None
+    existing = next((path for path in (file, *file.parents) if path.exists()), Path("/")) if file else None
     try:
-        if there == file:
-            asyncio.run(_use(config))
+        if existing == file:
+            asyncio.run(_try_store(config))
     except MulliganError as error:
         return DoctorRow("store", False, name, str(error))
-    if file is None or there is None:
+    if file is None or existing is None:
         return DoctorRow("store", True, name)
-    folder = there if there.is_dir() else there.parent
-    said = name if file == there else f"{file} (created when needed)"
-    if file != there and not there.is_dir():
-        return DoctorRow("store", False, f"{file}: {there} is not a folder", "name another folder in MULLIGAN_HOME")
+    folder = existing if existing.is_dir() else existing.parent
+    shown = name if file == existing else f"{file} (created when needed)"
+    if file != existing and not existing.is_dir():
+        return DoctorRow("store", False, f"{file}: {existing} is not a folder", "name another folder in MULLIGAN_HOME")
     try:
         with TemporaryFile(dir=folder) as probe:
-            probe.write(b"\0" * PROBE)
+            probe.write(b"\0" * PROBE_BYTES)
             probe.flush()
             os.fsync(probe.fileno())
     except OSError as error:
         remedy = f"make {folder} writable, or name another folder in MULLIGAN_HOME"
-        return DoctorRow("store", False, f"{said}: {error.strerror or error}", remedy)
-    return DoctorRow("store", True, said)
+        return DoctorRow("store", False, f"{shown}: {error.strerror or error}", remedy)
+    return DoctorRow("store", True, shown)
 
 
-async def _use(config: Config) -> None:
-    """Reads, and begins and ends a write. Raises `StoreError`."""
+async def _try_store(config: Config) -> None:
+    """Reads from the store, and performs an empty write. Raises `StoreError`."""
     from mulligan.store.sqlite import SqliteStore
 
     file = file_of(config.store)
-    async with open_store(config.store) if file is None else SqliteStore(file, busy_seconds=PATIENCE) as store:
+    async with open_store(config.store) if file is None else SqliteStore(file, busy_seconds=LOCK_WAIT) as store:
         await store.list(limit=1)
         if isinstance(store, SqliteStore):
             await store.memory.database.write(lambda _: None)
 
 
 def _extras() -> list[DoctorRow]:
-    """What the extras bring that many commands ask for."""
+    """The packages of extras that many commands need."""
     rows: list[DoctorRow] = []
     for name, module, extra, purpose in (
         ("local models", "xllamacpp", "local", "run inside this process"),
@@ -89,19 +90,19 @@ def _extras() -> list[DoctorRow]:
         ("MCP", "mcp", "serve", "mulligan serve, and tools of MCP servers"),
     ):
         ok = find_spec(module) is not None
-        said = purpose if ok else f"the package {module} is missing"
-        rows.append(DoctorRow(name, ok, said, "" if ok else install_command(extra)))
+        text = purpose if ok else f"the package {module} is missing"
+        rows.append(DoctorRow(name, ok, text, "" if ok else install_command(extra)))
     return rows
 
 
 def _weights(embedder: str) -> list[DoctorRow]:
-    here, (missed, command) = installed(), without_embedder(embedder)
+    installed_weights, (why_missing, command) = installed(), without_embedder(embedder)
     return [
         *(
-            DoctorRow(f"weights {name}", True, str(here[name]))
-            if name in here
+            DoctorRow(f"weights {name}", True, str(installed_weights[name]))
+            if name in installed_weights
             else DoctorRow(f"weights {name}", False, "not here", f"mulligan models pull {name}")
             for name in KNOWN
         ),
-        DoctorRow("embedder", not missed, missed or "recalls also compare meaning", command),
+        DoctorRow("embedder", not why_missing, why_missing or "recalls also compare meaning", command),
     ]

@@ -1,4 +1,4 @@
-"""Find earlier episodes that were solved, for roles that compare a failed trial with a successful one."""
+"""Finds earlier solved episodes, for roles that compare a failed trial with a successful one."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ class _Provenance(Protocol):
 
 
 class EarlierEpisodes:
-    """`SolvedEpisodes` by the accounts of a bank and the records of the store. What was found is a step of the journal,
-    so a resumed episode compares with the same one, even if that was removed since.
+    """`SolvedEpisodes` by the accounts of a bank and the records of a store.
+
+    The episode that is found is recorded as a step of the journal, so a resume uses the same one, even if it was
+    removed since.
     """
 
     def __init__(self, bank: Bank | None, store: EpisodeReader | None, journal: Journal) -> None:
@@ -34,22 +36,22 @@ class EarlierEpisodes:
         if store is None or not isinstance(bank, _Provenance):
             return None
 
-        async def look() -> Json:
+        async def search() -> Json:
             for id in await bank.solved_like(episode.task):
-                if id != episode.id and (found := await _loaded(store, id, episode.agent)):
-                    return to_json(found)
+                if id != episode.id and (earlier := await _load_solved(store, id, episode.agent)):
+                    return to_json(earlier)
             return None
 
-        found = await self._journal.step("solved", {"task": asked_task(episode.task)}, look)
-        return None if found is None else from_json(Episode, found)
+        earlier = await self._journal.step("solved", {"task": asked_task(episode.task)}, search)
+        return None if earlier is None else from_json(Episode, earlier)
 
 
-async def _loaded(store: EpisodeReader, id: str, agent: str) -> Episode | None:
-    """The episode with its task and its first passed trial alone. None if it cannot be read or has no such trial."""
+async def _load_solved(store: EpisodeReader, id: str, agent: str) -> Episode | None:
+    """The episode with only its task and its first passed trial. None if it cannot be read or has no such trial."""
     try:
-        found = await store.load(id, agent=agent or None)
+        episode = await store.load(id, agent=agent or None)
     except (NotFound, Unreadable):
         return None
-    if found.passed is None:
+    if episode.passed is None:
         return None
-    return Episode(found.id, found.task, found.run, trials=(replace(found.passed, reflection=None),))
+    return Episode(episode.id, episode.task, episode.run, trials=(replace(episode.passed, reflection=None),))

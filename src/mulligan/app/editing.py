@@ -1,4 +1,4 @@
-"""Asks about reflections at the terminal, and keeps what people say of recorded episodes."""
+"""Asks people about reflections at the terminal, and records their decisions and ratings."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from mulligan.recording.drivers import led_by_graph
 from mulligan.recording.ledger import Ledger
 from mulligan.reflectors._editing import Choice
 
-NOWHERE = (
+NO_TERMINAL = (
     "--edit-reflections asks a person on a terminal, and there is none here. Start it from one, or leave the option "
     "out (to resume such a run: --no-edit-reflections)."
 )
 _TAKEN, _EDIT, _VETO = ("t", "take"), ("e", "edit"), ("v", "veto")
-_LEAST = 3
-"""Characters below which a line is no lesson but a slip of the finger."""
+_MIN_LESSON = 3
+"""Fewer characters are not a lesson but a typing error."""
 
 
 def person() -> str:
     """The name of the user of this machine; "" if it has none."""
     try:
         return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # Windows has no list of users to look in
+    except (OSError, KeyError, ImportError):  # Windows has no database of users
         return ""
 
 
@@ -47,7 +47,7 @@ async def revise(
     text: str,
     by: str,
 ) -> Trial:
-    """Keep what a person decided about a recorded reflection; what it was before stays in the record.
+    """Records a person's decision about a recorded reflection. Its previous version stays in the record.
 
     A condensed lesson made from it is no longer shown.
 
@@ -63,15 +63,16 @@ async def revise(
             raise InvalidInput(
                 "A graph controls this episode and does not read its record, so its lessons cannot be changed."
             )
-        of = _trial(entry.episode, trial)
-        if of.reflection is None and decision != "written":
-            raise InvalidInput(f"Try {of.number} has no lesson: write one with --text.")
-        after = (of.reflection or Reflection("")).decided(decision, text, by, round(time.time(), 3))
-        await entry.append(Revised(of.number, replace(after, condensed=_still(after, of.number))))
+        revised = _trial(entry.episode, trial)
+        number = revised.number
+        if revised.reflection is None and decision != "written":
+            raise InvalidInput(f"Try {number} has no lesson: write one with --text.")
+        new = (revised.reflection or Reflection("")).decided(decision, text, by, round(time.time(), 3))
+        await entry.append(Revised(number, replace(new, condensed=_condensed(new, number))))
         for other in entry.episode.trials:
-            if other.reflection and other.reflection.condensed and not _still(other.reflection, of.number):
+            if other.reflection and other.reflection.condensed and not _condensed(other.reflection, number):
                 await entry.append(Revised(other.number, replace(other.reflection, condensed=None)))
-        return entry.episode.trials[of.number - 1]
+        return entry.episode.trials[number - 1]
 
 
 async def rate(store: Store, run: str, trial: int | None, score: float, comment: str, by: str) -> Episode:
@@ -114,8 +115,8 @@ def _trial(episode: Episode, number: int | None) -> Trial:
     return episode.trials[number - 1]
 
 
-def _still(reflection: Reflection, changed: int) -> Condensed | None:
-    """Its condensed lesson, unless that stands for the lesson that was changed."""
+def _condensed(reflection: Reflection, changed: int) -> Condensed | None:
+    """Its condensed lesson, unless that replaces the lesson that was changed."""
     condensed = reflection.condensed
     return None if condensed and changed in condensed.trials else condensed
 
@@ -130,14 +131,14 @@ def editor_command() -> list[str]:
 
 
 class AtTerminal:
-    """Shows each reflection, and takes Enter, "e" for the editor, "v", or a line that is the lesson.
+    """Shows each reflection, and reads Enter, "e" for the editor, "v" for a veto, or a line with another lesson.
 
     Raises:
         InvalidInput: there is no terminal.
     """
 
     def __init__(self, terminal: Terminal | None = None) -> None:
-        self._terminal = terminal or Terminal.found(NOWHERE)
+        self._terminal = terminal or Terminal.found(NO_TERMINAL)
 
     async def __call__(self, episode: Episode, reflection: Reflection) -> Choice:
         """Raises `MulliganError` if nobody answers: the episode pauses and can be resumed."""
@@ -160,13 +161,13 @@ class AtTerminal:
                     decision = "taken" if text == reflection.text.strip() else "edited"
                     return Choice(decision, text, person())
                 question = f"{why} {_choice(reflection)}"
-            elif len(reply) >= _LEAST:
+            elif len(reply) >= _MIN_LESSON:
                 return Choice("written", reply, person())
             else:
                 question = f"Please choose one of these: {_choice(reflection)}"
 
     async def _edited(self, text: str) -> tuple[str, str]:
-        """The text after the user's editor, or why there is none."""
+        """The text after the user edited it, and else why there is none."""
         command = editor_command()
         if not command:
             return "", "Neither VISUAL nor EDITOR is set: write the lesson here in one line."
@@ -183,7 +184,7 @@ class AtTerminal:
         return new, "" if new else "The editor left no text."
 
     async def _run(self, command: Sequence[str]) -> int:
-        """Run a program on the terminal; it ends with the episode."""
+        """Runs a program at the terminal; it is terminated with the episode."""
         source, sink = self._terminal.ends
         program = await asyncio.create_subprocess_exec(*command, stdin=source, stdout=sink, stderr=sink)
         try:
@@ -203,8 +204,8 @@ def _read(file: Path) -> str:
 
 def _shown(episode: Episode, reflection: Reflection) -> str:
     trial = episode.trials[-1]
-    said = trial.feedback.text.strip() if trial.feedback else ""
-    lines = [f"Try {trial.number} failed{': ' if said else '.'}{printable(said)}"]
+    feedback = trial.feedback.text.strip() if trial.feedback else ""
+    lines = [f"Try {trial.number} failed{': ' if feedback else '.'}{printable(feedback)}"]
     lines += [f"Lesson, withheld ({reflection.withheld})" if reflection.withheld else "Lesson:"]
     return "\n".join([*lines, f"\n{printable(reflection.text.strip()) or '(none)'}\n"])
 

@@ -1,7 +1,7 @@
 """Journals the environment of an episode: each trial gets a fresh one, and each of its effects is a journal step.
 
-A resumed trial does not act again: what was observed is taken from the journal, and the environment itself is only
-made when the first action comes that is not there. It is then brought to that place by the recorded actions.
+A resumed trial does not act again: observations are taken from the journal, and the environment itself is only created
+for the first action that is not recorded. The recorded actions are then repeated in it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class EpisodeEnvironment:
         make: builds the environment; called when one is first needed.
         journal: records its effects.
         declares: whether it has a method `critical`.
-        partner: answers its questions, if it is one that `Converses`.
+        partner: answers its questions, if it `Converses`.
     """
 
     spec: Spec
@@ -52,14 +52,14 @@ class EpisodeEnvironment:
 
 
 class JournaledEnvironment:
-    """An environment whose resets and steps are journal steps. The reset's request holds the spec, so that a resume
-    notices another game."""
+    """An environment whose resets and steps are journal steps. The request of a reset contains the spec, so that a
+    resume notices a different game."""
 
     def __init__(self, source: EpisodeEnvironment) -> None:
         self._source = source
         self._inner: Environment | None = None
         self._seen: list[tuple[str | None, Sequence[Json], str]] = []
-        """The actions so far, the partner's answers, and what was observed; the reset is None."""
+        """The actions so far (None for the reset), the partner's answers, and the observations."""
         self._made = 0
         """How many of these actions the live environment has performed."""
         self._shown: tuple[Image, ...] = ()
@@ -72,10 +72,10 @@ class JournaledEnvironment:
             step = checked_images(Step(observation=await inner.reset(), images=first_images(inner)))
             return to_json(step) if step.images else step.observation
 
-        ran = await self._journaled(
+        result = await self._journaled(
             "environment.reset", {"name": self._source.spec.name, **self._source.spec.settings}, do
         )
-        beginning = Step(observation=ran) if isinstance(ran, str) else from_json(Step, ran)
+        beginning = Step(observation=result) if isinstance(result, str) else from_json(Step, result)
         self._shown = beginning.images
         self._seen.append((None, (), beginning.observation))
         return beginning.observation
@@ -100,7 +100,7 @@ class JournaledEnvironment:
         return step
 
     async def _answers(self, action: str) -> Sequence[Json]:
-        """What the partner answers to the questions that the environment has about this action."""
+        """The partner's answers to the questions of the environment about this action."""
         answers: list[Json] = []
         while self._source.partner is not None:
 
@@ -110,10 +110,10 @@ class JournaledEnvironment:
                 return None if question is None else to_json(question)
 
             request: Json = {"action": action, "answers": list(answers)}
-            asked = await self._source.journal.step("environment.question", request, do)
-            if asked is None:
+            question_json = await self._source.journal.step("environment.question", request, do)
+            if question_json is None:
                 break
-            answers.append((await self._source.partner.ask(from_json(Question, asked))).content)
+            answers.append((await self._source.partner.ask(from_json(Question, question_json))).content)
         return answers
 
     async def _performed(self, action: str, answers: Sequence[Json]) -> Step:
@@ -123,7 +123,7 @@ class JournaledEnvironment:
         return await inner.step(action)
 
     async def critical(self, action: str) -> bool:
-        """Whether the environment declares this action critical, in the state that it is in now."""
+        """Whether the environment declares this action critical in its current state."""
         if not self._source.declares:
             return False
 
@@ -157,11 +157,11 @@ class JournaledEnvironment:
         return self._inner
 
     async def _catch_up(self) -> None:
-        """Repeats the recorded actions. Raises `JournalDiverged` if the environment answers one differently now."""
+        """Repeats the recorded actions. Raises `JournalDiverged` if an observation differs."""
         for number, (action, answers, observed) in enumerate(self._seen[self._made :], self._made):
-            again = None if action is None else await self._performed(action, answers)
-            now = again.observation if again else await self._live().reset()
-            if now != observed:
+            step = None if action is None else await self._performed(action, answers)
+            observation = step.observation if step else await self._live().reset()
+            if observation != observed:
                 raise JournalDiverged(
                     [f"what {self._source.spec.name} answers to action {number} ({action or 'reset'})"]
                 )
@@ -169,5 +169,5 @@ class JournaledEnvironment:
 
 
 def first_images(environment: Environment) -> tuple[Image, ...]:
-    """What is to be seen right after the reset, of an environment that can be seen."""
+    """The images right after the reset; none for an environment without images."""
     return tuple(environment.shown()) if isinstance(environment, Shows) else ()

@@ -1,6 +1,6 @@
-"""Puts a foresight before the actions of an episode: those in its environment, and calls of tools.
+"""Asks a foresight before the actions of an episode: those in its environment, and calls of tools.
 
-The actor's ports are wrapped, so an actor needs to know nothing of it. Without a foresight nothing is wrapped.
+The actor's ports are wrapped, so an actor need not know about it. Without a foresight, nothing is wrapped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from mulligan.evaluators.human import Terminal, printable
 from mulligan.models.steps import call_of
 from mulligan.text.formatting import refusal_text
 
-"""The most checks of an episode, where the foresight does not say."""
 DEFAULT = "premortem"
 
 _YES = frozenset({"y", "yes", "ok", "go on", "go"})
@@ -34,12 +33,12 @@ Person: TypeAlias = Callable[[str], Awaitable[str]]
 """Shows a text to a person and returns the answer. Raises `EOFError` if there is none."""
 
 
-def foresight_of(given: str | Mapping[str, Json], folder: Path | None = None) -> Spec:
+def foresight_of(setting: str | Mapping[str, Json], folder: Path | None = None) -> Spec:
     """The foresight of a setting: its name, or a table of its settings and (unless it is the default) its `name`.
 
-    folder: where a plug-in that is a file is looked for. None: the working folder. Raises `InvalidInput`.
+    folder: to which the path of a plug-in file is relative. None: the working folder. Raises `InvalidInput`.
     """
-    table: Mapping[str, Json] = {"name": given} if isinstance(given, str) else given
+    table: Mapping[str, Json] = {"name": setting} if isinstance(setting, str) else setting
     name = table.get("name", DEFAULT)
     if not isinstance(name, str):
         raise InvalidInput(f"The name of a foresight must be a string, not {name!r}.")
@@ -48,7 +47,7 @@ def foresight_of(given: str | Mapping[str, Json], folder: Path | None = None) ->
 
 
 def person_at_terminal() -> Person | None:
-    """Asks on the terminal. None if standard input is not one, so that a run in the background waits for nobody."""
+    """Asks at the terminal. None if standard input is not a terminal, so that a run in the background does not wait."""
     try:
         return Terminal.found("No person can be asked.").ask if sys.stdin is not None and sys.stdin.isatty() else None
     except (InvalidInput, ValueError):  # a closed descriptor
@@ -57,9 +56,9 @@ def person_at_terminal() -> Person | None:
 
 @dataclass
 class Lookout:
-    """Asks the foresight before the actions of one drive of an episode, and keeps to its number of checks.
+    """Asks the foresight before the actions of one drive of an episode, at most as often as it allows.
 
-    person: None: nobody can be asked.
+    person: asks a person; None: nobody can be asked.
     """
 
     foresight: Foresight
@@ -71,7 +70,7 @@ class Lookout:
     _made: list[Check] = field(default_factory=list[Check], init=False)
 
     def begin(self, episode: Episode, past: Past) -> None:
-        """A new trial of this episode, which is shown this of the past."""
+        """Begins a trial of this episode with what it is shown of the past."""
         self._episode, self._past, self._made = episode, past, []
 
     def made(self) -> Sequence[Check]:
@@ -81,7 +80,7 @@ class Lookout:
     async def check(
         self, action: str, steps: Sequence[Step], *, declared: bool, tools: Sequence[Tool] = ()
     ) -> Check | None:
-        """What the foresight says of this action. None: it is not to be checked.
+        """The foresight's check of this action. None: the action is not checked.
 
         A refused action stays refused in its trial. Raises what the foresight, the model and the journal raise.
         """
@@ -89,16 +88,16 @@ class Lookout:
         because = self.foresight.critical(ahead)
         if not because:
             return None
-        refused = next((one for one in self._made if one.action == action and not one.performed), None)
-        before, most = self.meter.usage, with_defaults(self.foresight, LimitedForesight).checks
+        refused = next((check for check in self._made if check.action == action and not check.performed), None)
+        before, limit = self.meter.usage, with_defaults(self.foresight, LimitedForesight).checks
         if refused is not None:
             check = replace(refused, asked=False, notes=("The same action was refused before.",))
-        elif self._count() >= most:
-            if because == "model":  # nobody says that it is critical
+        elif self._count() >= limit:
+            if because == "model":  # only the model would say whether it is critical
                 return None
-            check = Check(action, asked=False, notes=(f"The {most} checks of the episode are used up.",))
+            check = Check(action, asked=False, notes=(f"The {limit} checks of the episode are used up.",))
         else:
-            check = self._fitting(await self.foresight.check(ahead, because), ahead)
+            check = self._valid(await self.foresight.check(ahead, because), ahead)
             if check.decision == "ask":
                 check = await self._put_to_person(check)
         check = replace(check, action=action, because=because, usage=self.meter.usage - before)
@@ -106,12 +105,12 @@ class Lookout:
         return check
 
     def _count(self) -> int:
-        """The checks of the episode so far."""
+        """How many checks of the episode were asked for so far."""
         recorded = (step.check for trial in self._episode.trials for step in trial.attempt.steps)
         return sum(check is not None and check.asked for check in (*recorded, *self._made))
 
-    def _fitting(self, check: object, ahead: Ahead) -> Check:
-        """The check, if it can be carried out. Raises `InvalidInput` otherwise."""
+    def _valid(self, check: object, ahead: Ahead) -> Check:
+        """The check itself. Raises `InvalidInput` if it cannot be carried out."""
         name = type(self.foresight).__name__
         if not isinstance(check, Check):
             raise InvalidInput(f"{name}.check must return a Check, not {check!r}.")
@@ -151,7 +150,7 @@ def _question_text(check: Check) -> str:
 
 @dataclass(frozen=True)
 class CheckedActor:
-    """An actor whose attempts hold every check that was made during them."""
+    """An actor whose attempts contain every check that was made during them."""
 
     actor: Actor
     lookout: Lookout
@@ -159,12 +158,11 @@ class CheckedActor:
     async def act(self, episode: Episode, past: Past) -> Attempt:
         self.lookout.begin(episode, past)
         attempt = await self.actor.act(episode, past)
-        held = [step.check for step in attempt.steps if step.check]
-        # An actor of the user's may have made its steps anew.
-        lost = [check for check in self.lookout.made() if check not in held]
-        return replace(
-            attempt, steps=(*attempt.steps, *(Step(action=one.change or one.action, check=one) for one in lost))
-        )
+        recorded = [step.check for step in attempt.steps if step.check]
+        # A user's actor may have built its steps without the checks.
+        missing = [check for check in self.lookout.made() if check not in recorded]
+        steps = [Step(action=check.change or check.action, check=check) for check in missing]
+        return replace(attempt, steps=(*attempt.steps, *steps))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Goals of coding agents: which agents can be held, where a goal stands, and an agent that is started under one."""
+"""Goals of coding agents: their state for programs and people, and agents that are started with a goal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PATIENCE = 86400.0
 
 
 def in_json(goals: Goals, goal: Row) -> str:
-    """Where a goal stands, for programs."""
+    """The state of a goal as JSON."""
     rows: Json = {
         "id": goal.id,
         "check": goal.label,
@@ -52,7 +52,7 @@ def in_json(goals: Goals, goal: Row) -> str:
 
 
 def in_words(goals: Goals, goal: Row) -> str:
-    """Where a goal stands: tries, what still fails, what somebody wanted to do with it."""
+    """The state of a goal in words: the tries, what still fails, and what was refused."""
     lines = [f"{goal.label}  in {goal.folder}: {goal.state}"]
     if goal.first:
         lines.append(f"when set: {'passed' if goal.first['passed'] else 'failed'}")
@@ -62,25 +62,24 @@ def in_words(goals: Goals, goal: Row) -> str:
         used = f"{len(tries)} of {goal.settings['trials']} tries"
         who = "started by --run" if work.agent == "run" else f"{work.agent} {work.session[:8]}"
         lines.append(f"run {work.episode} ({who}): {used}, {state}")
-        lines += [f"  {one.n}. {message.in_short(one)}" for one in tries]
+        lines += [f"  {attempt.n}. {message.in_short(attempt)}" for attempt in tries]
         if tries and tries[-1].feedback:
             lines += [f"     {note}" for note in tries[-1].feedback.get("notes", ())]
     if goal.best:
         lines.append(f"best score: {goal.best['score']:g} (try {goal.best['try']}), kept as {goal.best['ref']}")
-    lines += [f"{each.who}: {each.what}" for each in goals.log() if each.what.startswith("refused")][:3]
+    lines += [f"{entry.who}: {entry.what}" for entry in goals.log() if entry.what.startswith("refused")][:3]
     return "\n".join(lines) + "\n"
 
 
 def run_agent(command: str, task: str, folder: str, say: Callable[[str], None]) -> int:
-    """Start a coding agent on a task with the goal of a folder, and again with what the check showed, until the goal
+    """Starts a coding agent on a task with the goal of a folder, and again with the output of the check, until the goal
     is reached or ends.
 
-    The hooks of an agent that can be held count the same tries.
+    If the agent has hooks, they count the same tries.
 
     Returns:
         0 if the goal was reached, else 1.
     """
-
     run = secrets.token_hex(6)
     words = split_line((agent(command).command if command in NAMES else "") or command)
     os.environ[RUN] = run
@@ -92,14 +91,14 @@ def run_agent(command: str, task: str, folder: str, say: Callable[[str], None]) 
         text = task
         while True:
             environ = {**os.environ, RUN: run}
-            given = [word.replace("{prompt}", text) for word in words]
-            placed = any("{prompt}" in word for word in words)
-            last = [text] if not placed and words[0] == "opencode" else []
-            subprocess.run(
-                [*given, *last], input="" if placed or last else text, text=True, cwd=folder, env=environ, check=False
-            )
-            there = goals.goal(goal.id)
-            if there is None or there.state != goal.state:
+            in_argv = any("{prompt}" in word for word in words)
+            argv = [word.replace("{prompt}", text) for word in words]
+            if words[0] == "opencode" and not in_argv:
+                argv, in_argv = [*argv, text], True
+            stdin = "" if in_argv else text
+            subprocess.run(argv, input=stdin, text=True, cwd=folder, env=environ, check=False)
+            current = goals.goal(goal.id)
+            if current is None or current.state != goal.state:
                 break
             work = goals.work(goal.id, "run", run)
             if work is not None and work.state != OPEN:
@@ -109,8 +108,8 @@ def run_agent(command: str, task: str, folder: str, say: Callable[[str], None]) 
             if work is None or work.state != OPEN or not outcome.text:
                 break
             text = f"{task}\n\n{outcome.text}"
-        work, there = goals.work(goal.id, "run", run), goals.goal(goal.id)
-        reached = there is not None and there.state == PASSED
+        work, current = goals.work(goal.id, "run", run), goals.goal(goal.id)
+        reached = current is not None and current.state == PASSED
         used = f"{len(goals.tries(goal.id, 'run', run))} of {goal.settings['trials']} tries"
         say(f"Goal reached: {used}." if reached else f"Goal not reached: {used}{f', {work.why}' if work else ''}.")
         return 0 if reached else 1

@@ -1,7 +1,7 @@
-"""Turn a lesson into a guard, and say what the guard would have stopped in the calls that are on record.
+"""Turns a lesson into a guard, and says what the guard would have stopped in recorded calls.
 
-A guard stands in the journal of this machine beside the lesson's mark in the bank: an import, a copied store or a
-shared bank may bring a mark, and never a guard.
+A guard needs an entry in the journal of this machine besides the lesson's mark in the bank: an import, a copied store
+or a shared bank may bring a mark, but never a guard.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from mulligan.text.secrets import mask
 
 MAX_PATTERN = 200
 """Characters of a pattern: a person reads all of it before a guard is set."""
-NEEDED = 3000
-"""Recorded calls that a guard has to let pass before it is proposed."""
-_MOST = 10_000
-"""Recorded calls that are looked at, the newest sessions first."""
+MIN_CALLS = 3000
+"""How many recorded calls a guard must let pass before it is proposed."""
+_MAX_CALLS = 10_000
+"""How many recorded calls are read, newest sessions first."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Trial:
     """What a guard would have done in the recorded calls of a project.
 
     Attributes:
-        calls: how many there are.
-        met: those that it would have stopped in the sessions that taught the lesson.
-        wrong: those that it would have stopped in other sessions, where the user did not object.
+        calls: how many calls there are.
+        met: how many it would have stopped in the sessions that taught the lesson.
+        wrong: the calls that it would have stopped in other sessions, to which the user did not object.
     """
 
     pattern: str
@@ -49,7 +49,7 @@ class Trial:
 
     @property
     def is_proposed(self) -> bool:
-        return self.calls >= NEEDED and not self.wrong
+        return self.calls >= MIN_CALLS and not self.wrong
 
 
 class Record:
@@ -62,50 +62,50 @@ class Record:
     def trial(self, lesson: Lesson, pattern: str) -> Trial:
         if self._calls is None:
             self._calls = list(self._read())
-        taught, met, wrong = sessions_of(lesson), 0, list[str]()
+        teachers, met, wrong = sessions_of(lesson), 0, list[str]()
         for session, command, shell in self._calls:
             if stops(pattern, command, shell=shell):
-                if session in taught:
+                if session in teachers:
                     met += 1
                 else:
                     wrong.append(command)
         return Trial(pattern, len(self._calls), met, tuple(wrong))
 
     def _read(self) -> Iterator[tuple[str, str, bool]]:
-        ids: dict[str, str] = {}
-        read = 0
-        for old in sorted(transcripts(), key=lambda one: -one.at):
-            if old.folder not in ids:
-                ids[old.folder] = self._journal.bank_of(project_id(old.folder)) if old.folder else ""
-            if ids[old.folder] != self._bank:
+        banks: dict[str, str] = {}
+        count = 0
+        for session in sorted(transcripts(), key=lambda one: -one.at):
+            if session.folder not in banks:
+                banks[session.folder] = self._journal.bank_of(project_id(session.folder)) if session.folder else ""
+            if banks[session.folder] != self._bank:
                 continue
             try:
-                events, _ = events_since(old.agent, old.session, old.path, {}, folder=old.folder)
+                events, _ = events_since(session.agent, session.session, session.path, {}, folder=session.folder)
             except (OSError, ValueError, MulliganError):
                 continue
             for event in events:
                 if event.is_call and event.command:
-                    read += 1
-                    yield old.session, event.command, is_shell(event.tool, old.agent)
-            if read >= _MOST:
+                    count += 1
+                    yield session.session, event.command, is_shell(event.tool, session.agent)
+            if count >= _MAX_CALLS:
                 return
 
 
 def pattern_of(lesson: Lesson) -> str:
-    """The pattern of a guard that a lesson proposes; "" for none."""
+    """The pattern of the guard that a lesson proposes; "" if it proposes none."""
     return proposal(lesson.title, lesson.content)
 
 
 def may_be_proposed(lesson: Lesson) -> bool:
-    """Whether a review proposes a guard by itself: for what a user said that holds from now on."""
+    """Whether a review proposes a guard by itself: only for a confirmed correction by the user."""
     return CORRECTION in lesson.tags and lesson.confirmed and bool(pattern_of(lesson))
 
 
 async def guardable(bank: Bank, id: str) -> tuple[Lesson, str]:
-    """A lesson that can become a guard, and the pattern of that guard.
+    """The lesson, and the pattern of the guard that it can become.
 
     Raises:
-        InvalidInput: The lesson was not learned here, is not active, or names no command that can be shown whole.
+        InvalidInput: The lesson was not learned here, is not active, or names no command that can be shown completely.
     """
     lesson = await bank.get(id)
     if "author" in lesson.context or lesson.origin.kind == "imported":
@@ -124,9 +124,9 @@ async def guardable(bank: Bank, id: str) -> tuple[Lesson, str]:
 
 
 async def set_guard(bank: Bank, journal: Journal, lesson: Lesson, pattern: str) -> None:
-    """Keep a lesson, and refuse the calls that its guard stops. A person has seen the pattern.
+    """Confirms a lesson, and sets its guard, whose pattern a person has seen.
 
-    The mark is a change of its own, so that it can be undone alone.
+    The mark is a separate change, so that it can be undone alone.
 
     Raises:
         InvalidInput: The lesson was edited since, and its guard would stop something else.

@@ -1,6 +1,5 @@
-"""Solves a task for a client of the server. The client gives task and judge; the server's configuration the rest.
-
-A request holds no command, file or folder, because the client may be on another machine.
+"""Solves a task for a client of the server. The client gives the task and the judge, and the server's configuration the
+rest. A request contains no command, file or folder, because the client may be on another machine.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Observer
 from mulligan.core.records import Episode, Spec, Task
 
-MOST_TRIALS = 20
+MAX_TRIALS = 20
 
 
 @dataclass(frozen=True)
 class SolveRequest:
     """A client's request to solve a task.
 
-    Raises `InvalidInput` if both judges are given, and if trials is below 1 or above `MOST_TRIALS`.
+    Raises `InvalidInput` if both judges are given, and if trials is below 1 or above `MAX_TRIALS`.
 
     Attributes:
         tests: the text of a Python tests file.
         expected: the exact answer. Without tests and expected, the model judges itself.
         trials: None takes mulligan.toml's, else 4.
-        agent_id: whose record it is, and whose bank.
-        remember: whether the bank is recalled from before the first trial and learns from the episode.
+        agent_id: the agent to which the record and the bank belong.
+        remember: whether the bank recalls lessons for the task and learns from the episode.
     """
 
     task: str
@@ -46,8 +45,8 @@ class SolveRequest:
     def __post_init__(self) -> None:
         if self.tests is not None and self.expected is not None:
             raise InvalidInput("tests and expected cannot both judge: pass only one.")
-        if self.trials is not None and not 1 <= self.trials <= MOST_TRIALS:
-            raise InvalidInput(f"trials must be from 1 to {MOST_TRIALS}, not {self.trials}.")
+        if self.trials is not None and not 1 <= self.trials <= MAX_TRIALS:
+            raise InvalidInput(f"trials must be from 1 to {MAX_TRIALS}, not {self.trials}.")
 
     @property
     def judge(self) -> Spec:
@@ -64,9 +63,9 @@ async def solve_hosted(
     observers: Sequence[Observer] = (),
     notice: Notice | None = None,
 ) -> Episode:
-    """The episode with all its trials, recorded in the service's store as the agent's, and resumable.
+    """Solves the task. The episode is recorded in the service's store for the agent, and can be resumed.
 
-    Tests run in the strict sandbox unless mulligan.toml names another: they too come from who asks. A model that
+    Tests run in the strict sandbox unless mulligan.toml names another, because they come from the client. A model that
     failed ends the episode with the stop reason "error". Raises `InvalidInput` before any model is called,
     `SandboxError`, `StoreError`, `asyncio.CancelledError` (resumable).
     """

@@ -20,38 +20,38 @@ from mulligan.core.records import Json
 from mulligan.text.secrets import mask, mask_json
 
 ALWAYS = ("title", "outcome")
-"""The fields that stand in each file; others where they are not as in a plain lesson."""
-LONGEST = 40_000
-"""Characters of a context; a longer one stays in the bank."""
+"""The fields that each file contains; others are left out if they have their default."""
+MAX_FIELD = 40_000
+"""Characters of a field; a longer one is only in the bank."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MARKS = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)
 
 
 def file_text(lesson: Lesson) -> str:
-    """The file of a lesson, secrets masked: equal for lessons that people wrote alike."""
-    lines = [f"{name}: {text}" for name, text in _front_matter(lesson) if len(text) <= LONGEST]
+    """The content of a lesson's file, with secrets masked. It is equal for lessons whose written fields are equal."""
+    lines = [f"{name}: {text}" for name, text in _front_matter(lesson) if len(text) <= MAX_FIELD]
     return "\n".join(["---", f"id: {json.dumps(lesson.id)}", *lines, "---", "", mask(lesson.content).strip(), ""])
 
 
 def left_out(lesson: Lesson) -> dict[str, Any]:
     """The fields that are too long for a file."""
-    return {name: getattr(lesson, name) for name, text in _front_matter(lesson) if len(text) > LONGEST}
+    return {name: getattr(lesson, name) for name, text in _front_matter(lesson) if len(text) > MAX_FIELD}
 
 
 def _front_matter(lesson: Lesson) -> Iterator[tuple[str, str]]:
-    plain = Lesson("", "", "", "success")
+    defaults = Lesson("", "", "", "success")
     for name, (kind, _) in annotations_of(LessonFields).items():
         value = getattr(lesson, name)
-        if name == "content" or (value == getattr(plain, name) and name not in ALWAYS):
+        if name == "content" or (value == getattr(defaults, name) and name not in ALWAYS):
             continue
         if isinstance(value, float) and kind == Time:
-            with suppress(ValueError, OverflowError, OSError):  # a year that calendars do not have
+            with suppress(ValueError, OverflowError, OSError):  # a year that datetime does not support
                 value = datetime.fromtimestamp(value, UTC).isoformat()
         yield name, _quoted(name, list(cast(tuple[str, ...], value)) if isinstance(value, tuple) else value)
 
 
 def lesson_in(file: Path, text: str) -> Lesson | None:
-    """The lesson in the text of a file, screened as one from a stranger; None if it has no front matter.
+    """The lesson in the text of a file, screened like a stranger's; None if the text has no front matter.
 
     Raises:
         InvalidInput: It cannot be used; the message says where it is wrong.
@@ -61,10 +61,10 @@ def lesson_in(file: Path, text: str) -> Lesson | None:
     document, problems = parse_document(file, text)
     if document is not None and not document.present:
         return None
-    if document is None or document.refused - {"date", "expires"}:  # a bare date is taken as its text
+    if document is None or document.refused - {"date", "expires"}:  # a date without quotes is read as text
         raise InvalidInput(str(problems[0]))
     values = dict(document.values)
-    for line in document.source.text.split("\n---", 1)[0].splitlines():  # as JSON, which is how `file_text` writes it
+    for line in document.source.text.split("\n---", 1)[0].splitlines():  # `file_text` writes values as JSON
         name, _, value = line.partition(": ")
         if name in values:
             with suppress(ValueError):
@@ -72,12 +72,12 @@ def lesson_in(file: Path, text: str) -> Lesson | None:
     id = values.pop("id", None) or imported_id("file", "", file.name)
     if not isinstance(id, str) or not _ID.fullmatch(id):
         raise InvalidInput(f"{file}: id must be letters, digits, - and _, at most 64, not {id!r:.80}.")
-    given: dict[str, Any] = {"title": file.stem.replace("-", " "), "outcome": "success", **values}
-    fields: dict[str, Any] = checked_fields({**given, "content": document.body}, str(file), whole=True)
+    with_defaults: dict[str, Any] = {"title": file.stem.replace("-", " "), "outcome": "success", **values}
+    fields: dict[str, Any] = checked_fields({**with_defaults, "content": document.body}, str(file), whole=True)
     return screened(Lesson(id, **fields))[0]
 
 
 def _quoted(name: str, value: Json) -> str:
-    """The value as JSON, which YAML reads as the same; the two lines that YAML would break are escaped."""
+    """The value as JSON, which is also YAML once two line separators are escaped."""
     masked = cast(dict[str, Json], mask_json({name: value}))[name]
     return json.dumps(masked, ensure_ascii=False).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

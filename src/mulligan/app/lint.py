@@ -1,4 +1,4 @@
-"""Finds every mistake in a project, an agent, a skill or one file. Calls no model and starts nothing."""
+"""Finds every mistake in a project, an agent, a skill or a single file, without calling or starting anything."""
 
 from __future__ import annotations
 
@@ -33,41 +33,40 @@ class LintReport:
 
 
 def lint(path: str | os.PathLike[str] = ".") -> LintReport:
-    """path: a project's folder, an agent's, a skill's, a folder of such, or one of their files.
+    """Checks the project, agent, skill, folder of agents or skills, or single file at this path.
 
-    Raises `InvalidInput` for a path that leads nowhere, or to nothing that can be checked.
+    Raises `InvalidInput` if the path does not exist, or contains nothing that can be checked.
     """
-    at = Path(path).expanduser().absolute()
-    if not os.path.lexists(at):
+    absolute = Path(path).expanduser().absolute()
+    if not os.path.lexists(absolute):
         raise InvalidInput(f"{path} does not exist.")
-    root = project_root(at if at.is_dir() else at.parent)
-    broken = check_project(root) if root else []
-    config = _config(root) if not any(problem.level == "error" for problem in broken) else None
-    agents, skills, whole = _meant(at)
-    if not (agents or skills or whole):
+    root = project_root(absolute if absolute.is_dir() else absolute.parent)
+    project_problems = check_project(root) if root else []
+    config = Config()
+    if root:
+        broken = any(problem.level == "error" for problem in project_problems)
+        config = None if broken else read_project(root)[0]
+    agents, skills, checks_project = _targets(absolute)
+    if not (agents or skills or checks_project):
         raise InvalidInput(
             f"There is nothing to check in {path}: name a project (a folder with {FILE} or agents/), the folder of an "
             "agent or of a skill, or one of their files."
         )
-    here = config or Config(root)
-    problems = [*broken] if whole or config is None else []
+    known = config or Config(root)
+    problems = [*project_problems] if checks_project or config is None else []
     pairs = [
-        read(folder, config, strict=True) if config else read_agent(folder, skill_folders(folder, here), strict=True)
+        read(folder, config, strict=True) if config else read_agent(folder, skill_folders(folder, known), strict=True)
         for folder in agents
     ]
-    problems += [problem for _, found in pairs for problem in found]
-    problems += _taken(agent for agent, _ in pairs if agent is not None)
+    problems += [problem for _, agent_problems in pairs for problem in agent_problems]
+    problems += _shared_names(agent for agent, _ in pairs if agent is not None)
     for folder in skills:
-        problems += _skill(folder, config, here)
+        problems += _skill_problems(folder, config, known)
     return LintReport(tuple(dict.fromkeys(problems)), len(agents), len(skills))
 
 
-def _config(root: Path | None) -> Config:
-    return read_project(root)[0] if root else Config()
-
-
-def _meant(at: Path) -> tuple[list[Path], list[Path], bool]:
-    """The folders of agents and skills at this path, and whether the project file is to be checked."""
+def _targets(at: Path) -> tuple[list[Path], list[Path], bool]:
+    """The folders of agents and skills at this path, and whether to check the project file."""
     if at.is_file():
         folder = at.parent
         return (
@@ -87,31 +86,31 @@ def _meant(at: Path) -> tuple[list[Path], list[Path], bool]:
 
 
 def _folders(folder: Path) -> list[Path]:
-    found = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [path for path in found if path.is_dir() and not path.name.startswith(".")]
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in entries if path.is_dir() and not path.name.startswith(".")]
 
 
-def _taken(agents: Iterable[Agent]) -> list[Problem]:
-    """Names that two agents share: `mulligan run NAME` could mean either."""
-    first: dict[str, Agent] = {}
-    found: list[Problem] = []
+def _shared_names(agents: Iterable[Agent]) -> list[Problem]:
+    """Problems with names that two agents share: `mulligan run NAME` could mean either."""
+    first_by_name: dict[str, Agent] = {}
+    problems: list[Problem] = []
     for agent in agents:
-        other = first.setdefault(agent.name, agent)
+        other = first_by_name.setdefault(agent.name, agent)
         if other is not agent:
             why = (
                 f"the name {agent.name!r} is taken: {other.folder.name}/AGENT.md also has it. Give each agent its "
                 "own name."
             )
-            found.append(agent.source.problem("name", why))
-    return found
+            problems.append(agent.source.problem("name", why))
+    return problems
 
 
-def _skill(folder: Path, config: Config | None, here: Config) -> list[Problem]:
+def _skill_problems(folder: Path, config: Config | None, here: Config) -> list[Problem]:
     """Problems of one skill, whether an agent uses it or not."""
     skills = Skills([folder.parent, *skill_folders(folder, here)])
     if not skill_file(folder):
         return [Problem(folder / "SKILL.md", None, "this file does not exist, so the folder is not a skill.")]
     skills.reach([SkillUse(folder.name, Source(folder / "SKILL.md"), "")])
-    own = with_own_tools(skills.found, skills.sources)
-    found = check_skills(own, skills.sources, config) if config else []
-    return [*skills.problems, *found]
+    skills_read = with_own_tools(skills.found, skills.sources)
+    tool_problems = check_skills(skills_read, skills.sources, config) if config else []
+    return [*skills.problems, *tool_problems]

@@ -1,4 +1,5 @@
-"""Open the bank of an agent with the configured parts. Export a bank; import a file: all or nothing, nothing twice."""
+"""Opens the bank of an agent with the configured parts, exports banks, and imports files: all or nothing, and no lesson
+twice."""
 
 from __future__ import annotations
 
@@ -45,11 +46,11 @@ class Bank(bank.Bank):
     """
 
     erasures: Path | None = None
-    """Where erasures are noted; None where the bank is in no store that is configured."""
+    """The file that records erasures; None if the bank is not in the configured store."""
     notice: str = ""
-    """Why facts of the project that the folder names are not used here, and how to use them; "" if they are."""
+    """Why facts of the project that the folder names are not used here, and how to use them; "" if they are used."""
     withhold: float = 0.0
-    """The share of recalls that withhold an entry, to measure what it is worth."""
+    """The share of recalls that withhold a lesson, to measure its worth."""
 
     async def purge(self, ids: Sequence[str] | None) -> int:
         """Deletes lessons with their history (None: all of this agent), and returns how many. Restoring a back-up does
@@ -86,9 +87,9 @@ def open_bank(
             `model` in mulligan.toml). Without one, or with "none", the caller gets the questions.
         embedder: "local", PROVIDER:MODEL, "hash" (for tests), "none".
         preset: "paper".
-        settings: over those of [memory] in mulligan.toml.
+        settings: override those of [memory] in mulligan.toml.
         project: the id of the project whose facts are recalled. None is that of the working folder.
-        wrap: given the bank's model, returns what the bank calls instead.
+        wrap: called with the bank's model, returns the model that the bank uses instead.
     """
     for name, value, right, wanted in (
         ("agent_id", agent_id, isinstance(agent_id, str), "a string"),
@@ -140,7 +141,7 @@ def _vectors(given: str | Embedder, config: Config) -> Vectors:
 
 
 def _embedder(given: str | Embedder, config: Config) -> Embedder | None:
-    """None: lessons are found by their words alone."""
+    """The embedder of this name; None if lessons are found by their words alone."""
     if not isinstance(given, str):
         return given
     if given == "none":
@@ -150,13 +151,13 @@ def _embedder(given: str | Embedder, config: Config) -> Embedder | None:
     try:
         return open_embedder(given, settings=calls)
     except InvalidInput:
-        if without_embedder(given)[0]:  # not installed: said by the recall, and no reason to refuse one
+        if without_embedder(given)[0]:  # not installed: recalls say so and work without it
             return None
         raise
 
 
-LINKED = 64
-"""Lessons whose near-duplicates are looked for in one piece of queued work."""
+LINK_BATCH = 64
+"""Lessons whose near-duplicates are searched in one piece of queued work."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ async def import_file(
 
     Args:
         file: An export of ours, or a file of another system.
-        agent_id: Whose lessons they become; None keeps the agents that the file names.
+        agent_id: The agent that gets the lessons; None keeps the agents that the file names.
         config: The configuration; None loads it.
         on_embedded: See `OnEmbedded`.
 
@@ -205,31 +206,31 @@ async def import_file(
     """
     config = config or load()
     settings = MemorySettings.of(config)
-    found = read_bank_file(file)
-    archives = found.archives if agent_id is None else (as_one_agents(agent_id, found.archives, file),)
+    bank_file = read_bank_file(file)
+    archives = bank_file.archives if agent_id is None else (as_one_agents(agent_id, bank_file.archives, file),)
     erased = [_erased(archive, erasures_file(config.store)) for archive in archives]
     archives = tuple(without_lessons(archive, ids) for archive, (ids, _) in zip(archives, erased, strict=True))
-    ready = [prepared(archive, quarantine=settings.bank.quarantine) for archive in archives]
+    prepared_archives = [prepared(archive, quarantine=settings.bank.quarantine) for archive in archives]
     retired: list[str] = []
     owners = {archive.agent_id for archive in archives}
     facts: dict[str, Json] = {
         "bank": owners.pop() if len(owners) == 1 else None,
-        "lessons": sum(len(entries) for _, entries in ready),
+        "lessons": sum(len(entries) for _, entries in prepared_archives),
     }
     async with open_store(config.store) as store:
         with operation("keep", facts=facts):
-            kept = await store.memory.lessons.restore(ready)
-        for archive, where in zip(archives, kept, strict=True):
+            added = await store.memory.lessons.restore(prepared_archives)
+        for archive, results in zip(archives, added, strict=True):
             if archive.agent_id is not None:
-                known = await store.memory.lessons.get(archive.agent_id, [one.id for one in where if one.folded])
+                folded = [result.id for result in results if result.folded]
                 retired += [
-                    memory_command(archive.agent_id, "retire", "--undo", one.id)
-                    for one in known
-                    if one.state == "retired"
+                    memory_command(archive.agent_id, "retire", "--undo", lesson.id)
+                    for lesson in await store.memory.lessons.get(archive.agent_id, folded)
+                    if lesson.state == "retired"
                 ]
         new = [
-            [entry.lesson for entry, one in zip(entries, where, strict=False) if not one.folded]
-            for (_, entries), where in zip(ready, kept, strict=True)
+            [entry.lesson for entry, result in zip(entries, results, strict=False) if not result.folded]
+            for (_, entries), results in zip(prepared_archives, added, strict=True)
         ]
         why_not = ""
         for archive, lessons in zip(archives, new, strict=True):
@@ -238,23 +239,24 @@ async def import_file(
                 why_not = await _embedded(
                     config, archive.agent_id, lessons, store.memory, link=link, on_embedded=on_embedded
                 )
-    everyone = [lesson for lessons in new for lesson in lessons]
-    held = sum(lesson.state == "quarantined" for lesson in everyone)
-    total_known = sum(len(where) for where in kept) - len(everyone)
-    notes = [*found.notes, *(note for _, its in erased for note in its)]
+    new_lessons = [lesson for lessons in new for lesson in lessons]
+    quarantined = sum(lesson.state == "quarantined" for lesson in new_lessons)
+    total_known = sum(len(results) for results in added) - len(new_lessons)
+    notes = [*bank_file.notes, *(note for _, texts in erased for note in texts)]
     if why_not:
         notes.append(f"Found by their words alone until there are vectors: {why_not}")
     if retired:
         notes.append(f"Already known, but retired, so not recalled. To restore it: {' && '.join(retired)}")
     accounts = sum(len(archive.accounts) for archive in archives)
-    return Imported(found.format, tuple(lesson.id for lesson in everyone), total_known, held, tuple(notes), accounts)
+    ids = tuple(lesson.id for lesson in new_lessons)
+    return Imported(bank_file.format, ids, total_known, quarantined, tuple(notes), accounts)
 
 
 def _erased(archive: Archive, erasures: Path | None) -> tuple[frozenset[str], list[str]]:
-    """The lessons of an archive that were purged here, and what is said of those and of a bank that was emptied."""
-    whole = emptied_at(erasures, archive.agent_id)
+    """The lessons of an archive that were purged here, and notes for the user about them and about a purged bank."""
+    emptied = emptied_at(erasures, archive.agent_id)
     gone = purged_ids(erasures, archive.agent_id).intersection(lesson.id for lesson in archive.lessons)
-    older = sum(lesson.created <= whole and lesson.id not in gone for lesson in archive.lessons)
+    older = sum(lesson.created <= emptied and lesson.id not in gone for lesson in archive.lessons)
     notes: list[str] = []
     if gone:
         notes.append(
@@ -262,8 +264,9 @@ def _erased(archive: Archive, erasures: Path | None) -> tuple[frozenset[str], li
             "import them nevertheless, import the file into another bank with --bank."
         )
     if older:
-        are = "is" if older == 1 else "are"
-        notes.append(f"{count(older, 'lesson')} of it {are} from before {day(whole)}, when the whole bank was purged.")
+        verb = "is" if older == 1 else "are"
+        when = f"from before {day(emptied)}, when the whole bank was purged"
+        notes.append(f"{count(older, 'lesson')} of it {verb} {when}.")
     return gone, notes
 
 
@@ -276,7 +279,8 @@ async def _embedded(
     link: bool,
     on_embedded: OnEmbedded | None,
 ) -> str:
-    """Vectors for what is new, and its near-duplicates left to be looked for; why not, where there can be none."""
+    """Makes vectors for new lessons, and queues the search for their near-duplicates. Returns why it could not, else
+    ""."""
     ids = [lesson.id for lesson in lessons if lesson.state == "active"]
     if not ids:
         return ""
@@ -284,14 +288,14 @@ async def _embedded(
         why_not = await reembed(open_bank(agent_id, store=memory, config=config), on_embedded)
     except InvalidInput as error:
         return str(error)
-    for n in range(0, len(ids) if link and not why_not else 0, LINKED):
-        await memory.queue.enqueue("link", agent_id, {"lessons": ids[n : n + LINKED]})
+    for n in range(0, len(ids) if link and not why_not else 0, LINK_BATCH):
+        await memory.queue.enqueue("link", agent_id, {"lessons": ids[n : n + LINK_BATCH]})
     return why_not
 
 
 async def reembed(bank: bank.Bank, on_embedded: OnEmbedded | None = None) -> str:
-    """Makes the vectors that are missing; why they could not be made, else "". Raises `InvalidInput` where the bank has
-    no embedder."""
+    """Makes the missing vectors. Returns why they could not be made, else "". Raises `InvalidInput` if the bank has no
+    embedder."""
     before = {work.id for work in await bank.pending()}
     await bank.reembed(on_embedded)
     return next((work.error for work in await bank.pending() if work.kind == "embed" and work.id not in before), "")

@@ -17,11 +17,9 @@ from mulligan.core.records import Json, Spec
 
 STRATEGIES = ("retrieval", "deduplication", "merging")
 OF_BANK = tuple(f.name for f in fields(Settings) if f.name != "paper")
-"""The keys that are the bank's own settings; `paper` is what the preset says."""
+"""The keys that are settings of the bank itself; the preset sets `paper`."""
 OF_PAPER = (
-    "retrieval",
-    "deduplication",
-    "merging",
+    *STRATEGIES,
     "extraction",
     "learn_share",
     "reader",
@@ -35,9 +33,9 @@ OF_PAPER = (
 
 @dataclass(frozen=True)
 class MemorySettings:
-    """What [memory] says, beside the bank's own settings (`bank`).
+    """The settings in [memory]; `bank` has those of the bank itself.
 
-    The docs take what each means from `agentfile/keys.toml`. Raises `InvalidInput` for values that can never work.
+    `agentfile/keys.toml` describes each for the docs. Raises `InvalidInput` for values that can never work.
     """
 
     preset: Literal["paper"] | None = None
@@ -50,48 +48,50 @@ class MemorySettings:
 
     @classmethod
     def of(cls, config: Config, given: Mapping[str, Json] | None = None, preset: str | None = None) -> MemorySettings:
-        """What [memory] says, with the keys that are given in their place.
+        """The settings of [memory], overridden by the given keys.
 
-        Raises `InvalidInput`, `UnknownName`; what is wrong in the file is said with its line.
+        Raises `InvalidInput` and `UnknownName`; errors in the file name its line.
         """
         table = config.table("memory")
         for key, value in table.items():
             with errors_at(config.where("memory", key)):
                 check_key(key, value, config.root)
-        over = {**(given or {}), **({"preset": preset} if preset else {})}
-        for key, value in over.items():
+        overrides = {**(given or {}), **({"preset": preset} if preset else {})}
+        for key, value in overrides.items():
             check_key(key, value)
-        if over.get("preset") == "paper":  # asked for by name: what the file says of the same is passed over
+        if overrides.get("preset") == "paper":  # asked for explicitly: it overrides the file
             table = {key: value for key, value in table.items() if key not in OF_PAPER}
-        with errors_at(config.where("memory", "preset") if "preset" not in over and "preset" in table else ""):
-            check_together({**table, **over})
-        return cls._made(table, over, config.root)
+        with errors_at(config.where("memory", "preset") if "preset" not in overrides and "preset" in table else ""):
+            check_together({**table, **overrides})
+        return cls._build(table, overrides, config.root)
 
     @classmethod
-    def _made(cls, table: Mapping[str, Json], over: Mapping[str, Json], root: Path | None) -> MemorySettings:
-        both = {**table, **over}
-        paper = both.get("preset") == "paper"
+    def _build(cls, table: Mapping[str, Json], overrides: Mapping[str, Json], root: Path | None) -> MemorySettings:
+        settings = {**table, **overrides}
+        paper = settings.get("preset") == "paper"
         specs: dict[str, Any] = {"retrieval": Spec("cosine")} if paper else {}
         for role in STRATEGIES:
-            if role in both:
-                specs[role] = spec_of(role, both[role], None if role in over else root)
-        bank = _over(Settings().as_in_the_paper() if paper else Settings(), both)
-        plain: dict[str, Any] = {key: both[key] for key in ("preset", "model", "embedder") if key in both}
+            if role in settings:
+                specs[role] = spec_of(role, settings[role], None if role in overrides else root)
+        bank = _overridden(Settings().as_in_the_paper() if paper else Settings(), settings)
+        plain: dict[str, Any] = {key: settings[key] for key in ("preset", "model", "embedder") if key in settings}
         return cls(**plain, **specs, bank=bank)
 
 
 LEARN_SHARE = 0.1
-"""The share of the tasks' tokens that `solve`, `run` and `bench` learn with, where nobody chose."""
+"""The default share of the tasks' tokens with which `solve`, `run` and `bench` learn."""
 
 
 def for_reader(config: Config, given: Mapping[str, Json], *, small: bool) -> Mapping[str, Json]:
-    """The given keys of [memory], with those for a reader of this size that neither they nor the file have."""
+    """The given keys of [memory], with defaults for a reader of this size where neither they nor the file set a key."""
     table = {**config.table("memory"), **given}
     if table.get("preset") == "paper":
         return given
     size = table.get("reader", "small" if small else "large")
     forms: list[Json] = ["notebook", "lessons"] if size == "large" else ["lessons"]
-    reader = "" if "top_k" in table or "threshold" in table else size  # who says how many are shown has named the price
+    reader = (
+        "" if "top_k" in table or "threshold" in table else size
+    )  # whoever sets how many are shown has chosen the cost
     return {"reader": reader, "forms": forms, "learn_share": LEARN_SHARE, **config.table("memory"), **given}
 
 
@@ -99,7 +99,7 @@ KEYS = tuple(f.name for f in fields(MemorySettings) if f.name != "bank") + OF_BA
 
 
 def check_key(key: str, value: Json, folder: Path | None = None) -> None:
-    """Raises `InvalidInput` for a value that a key of [memory] cannot have, `UnknownName` for a key that is none."""
+    """Raises `InvalidInput` for an invalid value of a key of [memory], and `UnknownName` for an unknown key."""
     if key not in KEYS:
         raise UnknownName("setting in [memory]", key, KEYS)
     if key in STRATEGIES:
@@ -108,20 +108,21 @@ def check_key(key: str, value: Json, folder: Path | None = None) -> None:
         if value != "paper":
             raise InvalidInput(f"The only preset is 'paper', not {value!r}.")
     elif key in OF_BANK:
-        _over(Settings(), {key: value})
+        _overridden(Settings(), {key: value})
     elif not isinstance(value, str) or not value.strip():
         raise InvalidInput(f"{key} must be a name, not {value!r}.")
 
 
 def check_together(table: Mapping[str, Json]) -> None:
-    """Raises `InvalidInput` for keys that the preset decides by itself."""
-    taken = [key for key in OF_PAPER if key in table]
-    if table.get("preset") == "paper" and taken:
-        raise InvalidInput(f'preset = "paper" already sets {taken[0]}: remove one of the two.')
+    """Raises `InvalidInput` for keys that the preset sets."""
+    conflicts = [key for key in OF_PAPER if key in table]
+    if table.get("preset") == "paper" and conflicts:
+        raise InvalidInput(f'preset = "paper" already sets {conflicts[0]}: remove one of the two.')
 
 
 def spec_of(role: str, value: Json, folder: Path | None = None) -> Spec:
-    """A strategy as [memory] names it: text, or a table with `name` and settings. A file is looked for in `folder`."""
+    """A strategy as [memory] names it: a string, or a table with `name` and settings. Files are relative to
+    `folder`."""
     if isinstance(value, str) and value.strip():
         name: Json = value
         settings: dict[str, Json] = {}
@@ -139,10 +140,10 @@ def spec_of(role: str, value: Json, folder: Path | None = None) -> Spec:
 _DEFAULT = {f.name: cast(Spec, f.default).name for f in fields(MemorySettings) if f.name in STRATEGIES}
 
 
-def _over(bank: Settings, table: Mapping[str, Json]) -> Settings:
-    """The bank's settings with those of the table in their place."""
-    given: dict[str, Any] = {key: value for key, value in table.items() if key in OF_BANK}
-    for key, value in given.items():
+def _overridden(bank: Settings, table: Mapping[str, Json]) -> Settings:
+    """The bank's settings, overridden by those of the table."""
+    settings: dict[str, Any] = {key: value for key, value in table.items() if key in OF_BANK}
+    for key, value in settings.items():
         if isinstance(getattr(bank, key), bool) and not isinstance(value, bool):
             raise InvalidInput(f"{key} must be true or false, not {value!r}.")
-    return replace(bank, **given)
+    return replace(bank, **settings)

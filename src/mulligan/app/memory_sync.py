@@ -1,10 +1,10 @@
-"""Synchronise a bank with a folder of Markdown files, one a lesson, both ways: for people who share lessons by git.
+"""Synchronises a bank with a folder of Markdown files, one for each lesson, for people who share lessons by git.
 
-A lesson and its file are compared with what both were at the last sync, which is kept in Mulligan's home. What changed
-on one side is taken to the other; what changed on both is a conflict, and stays as it is on both. What arrives is
-quarantined, a file that is gone retires its lesson, and of links and subfolders nothing is read. No program is run.
+A lesson and its file are compared with the state of both at the last sync, which is kept in Mulligan's home. A change
+on one side is copied to the other; a change on both sides is a conflict, and both stay as they are. Lessons that
+arrive are quarantined, a deleted file retires its lesson, and links and subfolders are not read. No program is run.
 
-A sync that was killed is done by the next one: sides that are equal by now agree, whatever they were before.
+The next sync completes one that was killed, because equal sides always agree, whatever they were before.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from mulligan.core.home import home
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson, LessonState
 
-LARGEST = 1_000_000
-"""Bytes of a file."""
+MAX_BYTES = 1_000_000
+"""The largest file that is read."""
 PART = ".mulligan-sync.part"
-"""A file of this name is being written."""
+"""The name of a file while it is written."""
 
-NONE = "There is no conflict with such a lesson."
+NO_CONFLICT = "There is no conflict with such a lesson."
 
 Side: TypeAlias = Literal["ours", "theirs"]
 Outcome: TypeAlias = Literal["written", "removed", "received", "retired", "conflict", "left"]
@@ -46,8 +46,8 @@ class SyncedLesson:
     """What a sync did with a lesson.
 
     Attributes:
-        outcome: written or removed: of the file; received, retired: of the lesson; conflict: both changed, so nothing
-            was done, and `why` has the difference; left: it cannot be used, and `why` says so.
+        outcome: written, removed: the file was. received, retired: the lesson was. conflict: both changed, so nothing
+            was done, and `why` has the difference. left: it cannot be used, and `why` says why not.
         file: its name in the folder.
     """
 
@@ -60,7 +60,8 @@ class SyncedLesson:
 
 @dataclass(frozen=True)
 class _LessonFile:
-    """A file of a lesson, with the digests of its bytes and of what it says. lesson: None where it is as it was."""
+    """A lesson's file. raw: the digest of its bytes. said: the digest of its content. lesson: None if it is
+    unchanged."""
 
     name: str
     raw: str
@@ -71,13 +72,13 @@ class _LessonFile:
 async def sync(
     bank: Bank, folder: Path, *, ours: Sequence[str] = (), theirs: Sequence[str] = ()
 ) -> Sequence[SyncedLesson]:
-    """Takes changes of the bank to the folder, and changes of the folder to the bank.
+    """Copies changes of the bank to the folder, and changes of the folder to the bank.
 
     Args:
         bank: The bank of one agent.
         folder: Made if it does not exist.
-        ours: Ids of lessons in conflict, or the beginnings of ids, of which the bank's side counts.
-        theirs: The same, where the folder's side counts.
+        ours: Ids, or prefixes of ids, of lessons in conflict for which the bank's side counts.
+        theirs: The same for the folder's side.
 
     Raises:
         InvalidInput: The folder cannot be used, or all files of the last sync are gone from it.
@@ -87,14 +88,14 @@ async def sync(
     name = digest([str(bank.erasures), bank.agent_id, str(folder)])[:16]
     with _state(home() / "sync" / f"{name}.json", folder) as last:
         (folder / PART).unlink(missing_ok=True)
-        one_sync = _Sync(bank, folder, last, {**dict.fromkeys(ours, "ours"), **dict.fromkeys(theirs, "theirs")})
-        await one_sync.read()
-        for id in one_sync.ids:
+        current = _Sync(bank, folder, last, {**dict.fromkeys(ours, "ours"), **dict.fromkeys(theirs, "theirs")})
+        await current.read()
+        for id in current.ids:
             try:
-                await one_sync.one(id)
+                await current.one(id)
             except (StoreError, InvalidInput, OSError) as error:
-                one_sync.say("left", id, str(error))
-        return [*one_sync.changes, *(SyncedLesson("left", "", id, why=NONE) for id in one_sync.sides)]
+                current.say("left", id, str(error))
+        return [*current.changes, *(SyncedLesson("left", "", id, why=NO_CONFLICT) for id in current.sides)]
 
 
 def _made(folder: Path) -> Path:
@@ -106,8 +107,12 @@ def _made(folder: Path) -> Path:
 
 
 class _Sync:
-    """One sync. `last` is what each lesson and its file were; it is brought up to date. `sides` says which side of a
-    conflict counts, by the id or its beginning; what was used is taken out."""
+    """One sync.
+
+    Attributes:
+        sides: which side of a conflict counts, by the id or its prefix; entries are removed when they are used.
+        changes: what was done so far.
+    """
 
     def __init__(self, bank: Bank, folder: Path, last: dict[str, _LessonFile], sides: dict[str, Side]) -> None:
         self._bank, self._folder, self._last, self.sides = bank, folder, last, sides
@@ -115,29 +120,29 @@ class _Sync:
         self._unusable: set[str] = set()
 
     async def read(self) -> None:
-        every = await self._bank.list(Selection(get_args(LessonState), limit=None))
-        self._lessons = {one.id: one for one in reversed(every) if one.nature != "query_pair"}
+        lessons = await self._bank.list(Selection(get_args(LessonState), limit=None))
+        self._lessons = {one.id: one for one in reversed(lessons) if one.nature != "query_pair"}
         self._purged = purged_ids(self._bank.erasures, self._bank.agent_id)
         self._files: dict[str, _LessonFile] = {}
-        named = {one.name: (id, one) for id, one in self._last.items()}
-        for name in sorted(os.listdir(self._folder), key=lambda name: (name not in named, name)):
+        last_by_name = {one.name: (id, one) for id, one in self._last.items()}
+        for name in sorted(os.listdir(self._folder), key=lambda name: (name not in last_by_name, name)):
             if name.endswith(".md") and not name.startswith("."):
                 try:
-                    self._read(name, *named.get(name, ("", None)))
+                    self._read(name, *last_by_name.get(name, ("", None)))
                 except (InvalidInput, OSError) as error:
                     self._unusable.add(name)
                     why = f"{name}: {error.strerror}" if isinstance(error, OSError) else str(error)
                     self.changes.append(SyncedLesson("left", name, why=why))
-        gone = [one for id, one in self._last.items() if id not in self._files and one.name not in self._unusable]
-        if len(gone) == len(self._last) > 1:
+        lost = [one for id, one in self._last.items() if id not in self._files and one.name not in self._unusable]
+        if len(lost) == len(self._last) > 1:
             raise InvalidInput(
-                f"All {len(gone)} files of the last sync are gone from {self._folder}. Is another branch checked out? "
+                f"All {len(lost)} files of the last sync are gone from {self._folder}. Is another branch checked out? "
                 "Nothing was changed. If you meant to remove them, retire them: mulligan memory retire ID"
             )
 
     def _read(self, name: str, id: str, last: _LessonFile | None) -> None:
         raw = _bytes(self._folder / name)
-        if last and last.raw == (seen := hashlib.sha256(raw).hexdigest()):
+        if last and last.raw == (raw_digest := hashlib.sha256(raw).hexdigest()):
             file = last
         else:
             try:
@@ -148,8 +153,8 @@ class _Sync:
                 raise InvalidInput(f"{self._folder / name} has lost its front matter: restore it, or remove the file.")
             if lesson is None:
                 return
-            id, seen = lesson.id, hashlib.sha256(raw).hexdigest()
-            file = _LessonFile(name, seen, digest(file_text(lesson)), lesson)
+            id, raw_digest = lesson.id, hashlib.sha256(raw).hexdigest()
+            file = _LessonFile(name, raw_digest, digest(file_text(lesson)), lesson)
         if id in self._files:
             raise InvalidInput(
                 f"{self._folder / name}: {self._files[id].name} has the same id: remove it from one of them."
@@ -161,25 +166,25 @@ class _Sync:
         return list(dict.fromkeys([*self._lessons, *self._last, *self._files]))
 
     async def one(self, id: str) -> None:
-        """Compares the two sides of a lesson with the last sync, and takes a change to the other side."""
+        """Compares the two sides of a lesson with the last sync, and copies a change to the other side."""
         lesson, file, last = self._lessons.get(id), self._files.get(id), self._last.get(id)
         if last and last.name in self._unusable:
             return
         live = lesson is not None and lesson.state in ("active", "quarantined")
-        here = digest(file_text(lesson)) if lesson and live else None
-        there = file.said if file else None
+        ours = digest(file_text(lesson)) if lesson and live else None
+        theirs = file.said if file else None
         before = last.said if last else None
         if lesson is None and id not in self._purged:
-            here = before = None  # the store was lost, or is an older one: nobody took the lesson away
+            ours = before = None  # the store was lost or is an older one: nobody removed the lesson
         if lesson is None and id in self._purged and file and last is None:
             self.say("left", id, f"{file.name}: the lesson was purged here, and is not restored.")
         elif lesson and not live and file and last is None and digest(file_text(lesson)) == file.said:
             self.say("left", id, f"{file.name}: the lesson is {lesson.state} here. Restore it, or remove the file.")
-        elif here == there:
+        elif ours == theirs:
             self._agree(id, file)
-        elif there == before:
+        elif theirs == before:
             self._to_folder(id, lesson if live else None, file)
-        elif here == before:
+        elif ours == before:
             await self._to_bank(id, lesson, file)
         elif prefix := next((one for one in self.sides if one and id.startswith(one)), None):
             if self.sides.pop(prefix) == "theirs":
@@ -197,15 +202,15 @@ class _Sync:
         self.changes.append(SyncedLesson(outcome, at.name if at else "", id, lesson.title if lesson else "", why))
 
     def _conflict(self, lesson: Lesson | None, file: _LessonFile | None) -> str:
-        """What the two sides of a conflict are."""
+        """Describes the two sides of a conflict."""
         if lesson is None or file is None:
             return (
                 "The file was deleted, but the lesson was changed."
                 if lesson
                 else "The lesson was deleted, but the file was changed."
             )
-        here, there = file_text(lesson), _bytes(self._folder / file.name).decode(errors="replace")
-        return "\n".join(unified_diff(here.splitlines(), there.splitlines(), "bank", file.name, n=1, lineterm=""))
+        ours, theirs = file_text(lesson), _bytes(self._folder / file.name).decode(errors="replace")
+        return "\n".join(unified_diff(ours.splitlines(), theirs.splitlines(), "bank", file.name, n=1, lineterm=""))
 
     def _agree(self, id: str, file: _LessonFile | None) -> None:
         if file:
@@ -226,7 +231,7 @@ class _Sync:
             return
         text = file_text(lesson)
         name = file.name if file else self._new_name(lesson)
-        if (again := lesson_in(self._folder / name, text)) is None or file_text(again) != text:
+        if (read_back := lesson_in(self._folder / name, text)) is None or file_text(read_back) != text:
             raise InvalidInput(f"Lesson {id} has text that Markdown cannot represent: edit it, and sync again.")
         with open(os.open(self._folder / PART, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as part:
             part.write(text.encode())
@@ -255,26 +260,27 @@ class _Sync:
 
 
 def _bytes(file: Path) -> bytes:
-    """The content of a file that is no link. Raises `InvalidInput`, `OSError`."""
+    """The content of a file. Raises `InvalidInput` for a link and for a large file, and `OSError`."""
     if not stat.S_ISREG(os.lstat(file).st_mode):
         raise InvalidInput(f"{file} is a link or not a file, so it was skipped.")
     with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
-        content = opened.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise InvalidInput(f"{file} has more than {LARGEST:,} bytes, so it was skipped.")
+        content = opened.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise InvalidInput(f"{file} has more than {MAX_BYTES:,} bytes, so it was skipped.")
     return content
 
 
 @contextmanager
 def _state(path: Path, folder: Path) -> Generator[dict[str, _LessonFile]]:
-    """What each lesson and its file were at the last sync, by id; written when the block ends, however it does."""
+    """The state of each lesson and its file at the last sync, by id. It is written when the block ends, even by an
+    error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _locked(path.with_suffix(".lock"), folder):
         files: dict[str, _LessonFile] = {}
         with suppress(FileNotFoundError):
             try:
-                kept: Mapping[str, Mapping[str, str]] = json.loads(path.read_text(encoding="utf-8"))["lessons"]
-                files = {id: _LessonFile(one["name"], one["raw"], one["said"]) for id, one in kept.items()}
+                stored: Mapping[str, Mapping[str, str]] = json.loads(path.read_text(encoding="utf-8"))["lessons"]
+                files = {id: _LessonFile(entry["name"], entry["raw"], entry["said"]) for id, entry in stored.items()}
             except (ValueError, KeyError, TypeError) as error:
                 raise InvalidInput(
                     f"{path} is damaged ({error}). Remove it: the next sync compares everything again."
@@ -283,8 +289,8 @@ def _state(path: Path, folder: Path) -> Generator[dict[str, _LessonFile]]:
             yield files
         finally:
             lessons = {
-                id: {name: value for name, value in asdict(one).items() if name != "lesson"}
-                for id, one in files.items()
+                id: {name: value for name, value in asdict(entry).items() if name != "lesson"}
+                for id, entry in files.items()
             }
             part = path.with_suffix(".part")
             part.write_text(json.dumps({"folder": str(folder), "lessons": lessons}, indent=1), encoding="utf-8")

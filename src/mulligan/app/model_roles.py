@@ -1,6 +1,6 @@
 """Model roles, from environment variables and `mulligan.toml`: which model a step gets.
 
-A role's name can stand wherever a model's can. Records hold the role, which a resume looks up again.
+A role's name can be used wherever a model's can. Records contain the role, which a resume looks up again.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from mulligan.text.model_names import SEPARATOR, model_names
 
 _LOCAL = "local"
 OWN_KINDS = (_LOCAL, "scripted", "replay", "reader")
-"""How the names of models that no provider serves begin."""
-_TAKEN = frozenset({*OWN_KINDS, *PROVIDERS})
+"""The kinds of models that no provider serves: the first parts of their names."""
+_RESERVED = frozenset({*OWN_KINDS, *PROVIDERS})
 
 BUILT_IN: Mapping[str, float] = {"thinker": 1.0, "worker": 0.0, "default": 0.8}
-"""The roles that always exist, with their temperatures; a role of the user's has that of `default`."""
+"""The roles that always exist, with their temperatures. Other roles have the temperature of `default`."""
 
-_OF_PATTERN = {"react": "thinker", "oneshot": "worker"}
+_ROLE_OF_PATTERN = {"react": "thinker", "oneshot": "worker"}
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
 class RoleSettings:
-    """What a role says beside how its provider is called.
+    """The settings of a role, except how its provider is called.
 
-    The docs take what each means from `agentfile/keys.toml`. Raises `InvalidInput` for values that can never work.
+    `agentfile/keys.toml` describes each for the docs. Raises `InvalidInput` for values that can never work.
     """
 
     name: str | None = None
@@ -61,21 +61,21 @@ class RoleSettings:
         number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
         if value is not None and not (number and 0 <= cast(float, value) <= 2):
             raise InvalidInput(f"The temperature must be a number from 0 to 2, not {value!r}.")
-        most: object = self.max_tokens
-        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
-            raise InvalidInput(f"max_tokens must be a whole number of at least 1, not {most!r}.")
+        tokens: object = self.max_tokens
+        if tokens is not None and (not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1):
+            raise InvalidInput(f"max_tokens must be a whole number of at least 1, not {tokens!r}.")
 
 
-_OWN = tuple(f.name for f in fields(RoleSettings))
+_SETTINGS = tuple(f.name for f in fields(RoleSettings))
 _CALLS = tuple(f.name for f in fields(CallSettings))
 _KINDS = {**get_type_hints(RoleSettings), **get_type_hints(CallSettings)}
 
 
 @dataclass(frozen=True)
 class Role:
-    """A role, from the environment and the file together. `calls` overrides the table [calls].
+    """A role, from the environment and the file. `calls` overrides the table [calls].
 
-    source: where its model is named; "" for the built-in one.
+    source: where its model is named; "" for the embedded one.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Role:
 
 @dataclass(frozen=True)
 class StepModel:
-    """The model of a step, by its name or that of a role (see `Models.open`), and its sampling."""
+    """The model of a step, by name or role (see `Models.open`), and its sampling."""
 
     name: str
     temperature: float | None = None
@@ -98,16 +98,17 @@ class StepModel:
 def chosen(
     config: Config, choice: ModelChoice | None, pattern: Literal["react", "oneshot"], flag: str | None
 ) -> StepModel:
-    """The flag (a role or a model) first, then the front matter, the environment, mulligan.toml, what is built in.
+    """The model of a step: that of the flag (a role or a model), else of the front matter, the environment, or
+    mulligan.toml, else the built-in one.
 
-    Front matter that names no model takes `thinker` for a react step and `worker` for a oneshot step. A model that is
-    named instead of the role keeps the role's temperature and max_tokens, unless the front matter says others.
-    Raises `UnknownName` for a role that there is not, `InvalidInput` for a setting or a model's name that cannot be.
+    If the front matter names no model, a react step gets `thinker` and a oneshot step `worker`. A model that is named
+    instead of a role keeps the role's temperature and max_tokens, unless the front matter sets them. Raises
+    `UnknownName` for an unknown role, and `InvalidInput` for an invalid setting or name of a model.
     """
     choice = choice or ModelChoice()
     if flag is not None and not flag.strip():
         raise InvalidInput("The model's name is empty: leave model= out, or name one.")
-    role = role_of(config, flag if flag and is_role(config, flag) else choice.role or _OF_PATTERN[pattern])
+    role = role_of(config, flag if flag and is_role(config, flag) else choice.role or _ROLE_OF_PATTERN[pattern])
     for name in model_names(choice.name or ""):
         if name and not is_role(config, name):
             check_model_name(name)
@@ -119,7 +120,7 @@ def chosen(
 
 
 def role_names(config: Config) -> list[str]:
-    """The roles that are always there, then those of mulligan.toml. Raises `InvalidInput` for one that may not be."""
+    """The built-in roles, then those of mulligan.toml. Raises `InvalidInput` for a name that roles cannot have."""
     own = config.table("models")
     for name in own:
         check_role_name(name, config.where("models", name))
@@ -127,29 +128,29 @@ def role_names(config: Config) -> list[str]:
 
 
 def check_role_name(name: str, where: str) -> None:
-    """Raises `InvalidInput` for a name that models have, or that no environment variable could stand for."""
-    if name in _TAKEN:
+    """Raises `InvalidInput` for a name that is reserved for models, or that cannot be part of a variable's name."""
+    if name in _RESERVED:
         raise InvalidInput(f"{where}: {name!r} is reserved for the names of models, so a role cannot use it.")
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{where}: the role {name!r} must be in lower case, such as my-role or my_role.")
 
 
 def is_role(config: Config, name: str) -> bool:
-    """Whether a role has this name: one that is always there, of mulligan.toml, or named in the environment."""
+    """Whether a role has this name: a built-in one, or one from mulligan.toml or the environment."""
     if name in role_names(config) or ("models", name) in config.held:
         return True
-    return bool(_NAME.fullmatch(name) and name not in _TAKEN and _environment(_variable(name)))
+    return bool(_NAME.fullmatch(name) and name not in _RESERVED and _environment(_variable(name)))
 
 
 def implicit(config: Config, name: str) -> bool:
-    """Whether this is a role whose model is the embedded one, because nobody named another."""
+    """Whether this is a role with the embedded model because nobody named another."""
     return is_role(config, name) and not role_of(config, name).source
 
 
 def role_of(config: Config, name: str) -> Role:
-    """The role, whose model is its own, or that of `default`, or the one that `solve` would take.
+    """The role, with its own model, or else that of `default`, or else the one that `solve` would use.
 
-    Raises `UnknownName` for a role that there is not, `InvalidInput` for a setting that cannot be.
+    Raises `UnknownName` for an unknown role, and `InvalidInput` for an invalid setting.
     """
     if not is_role(config, name):
         hint = "A role of your own is a line in the table [models] of mulligan.toml."
@@ -158,7 +159,7 @@ def role_of(config: Config, name: str) -> Role:
     if "name" not in settings:
         settings = {**_settings_of(config, "default"), **settings}
     if "name" not in settings:
-        settings = {**_of_all(config), **settings}
+        settings = {**_default_settings(config), **settings}
     model, source = settings["name"]
     if is_role(config, model):
         raise InvalidInput(f"{source}: {model!r} is a role; name the model itself, such as {_LOCAL!r}.")
@@ -169,16 +170,16 @@ def role_of(config: Config, name: str) -> Role:
 
 
 def vision_role(config: Config) -> str | None:
-    """The role of the model that describes images for models that cannot see, if somebody named one."""
+    """The role of the model that describes images for models that cannot see; None if nobody named one."""
     return "vision" if is_role(config, "vision") and ("models", "vision") not in config.held else None
 
 
 ROLE_MODELS = ("reflect_model", "judge_model", "vision_model")
-"""The options that name the model of a role, as a recipe has them, too."""
+"""The options, and fields of a recipe, that name the model of a role."""
 
 
 def role_models(config: Config, chosen_models: Mapping[str, str | None] = {}) -> dict[str, Any]:
-    """The model of each of these roles: the one that was chosen, else the one of mulligan.toml."""
+    """The model for each of `ROLE_MODELS`: the chosen one, else the one of mulligan.toml."""
     return {
         name: chosen_models.get(name) or (vision_role(config) if name == "vision_model" else config.text(name))
         for name in ROLE_MODELS
@@ -186,7 +187,7 @@ def role_models(config: Config, chosen_models: Mapping[str, str | None] = {}) ->
 
 
 def check_model_name(name: str) -> None:
-    """Raises `InvalidInput` for a name that no model can have. Looks for no key and no package, and calls nothing."""
+    """Raises `InvalidInput` for a name that no model can have. Needs no key and no package, and calls nothing."""
     if len(names := model_names(name)) > 1:
         for one in names:
             check_model_name(one)
@@ -199,7 +200,7 @@ def check_model_name(name: str) -> None:
             raise UnknownName("local model", rest, KNOWN, "Or a file: local:FILE.gguf.")
     elif kind in ("scripted", "replay"):
         if not rest or not Path(rest).expanduser().is_file():
-            open_model(name)  # says what is wrong with it
+            open_model(name)  # raises an error that says what is wrong
     elif kind == "reader" or not rest:
         open_model(name)
     elif kind not in PROVIDERS:
@@ -208,15 +209,15 @@ def check_model_name(name: str) -> None:
 
             infer_provider_class(kind)
         except ImportError:
-            if get_close_matches(kind, PROVIDERS, n=1, cutoff=0.75):  # a slip of the finger, as pydantic-ai would say
+            if get_close_matches(kind, PROVIDERS, n=1, cutoff=0.75):  # a typing error, which pydantic-ai would report
                 raise UnknownName("model provider", kind, [*PROVIDERS, *OWN_KINDS]) from None
         except ValueError:
             raise UnknownName("model provider", kind, [*PROVIDERS, *OWN_KINDS]) from None
 
 
 def check_model(name: str, config: Config) -> None:
-    """Raises `InvalidInput` for a model or a role that cannot be, `MissingExtra` for one whose package is not here.
-    Looks for no key, opens and calls nothing."""
+    """Raises `InvalidInput` for an invalid model or role, and `MissingExtra` if its package is not installed. Needs no
+    key, and opens and calls nothing."""
     if len(names := model_names(name)) > 1:
         for one in names:
             check_model(one, config)
@@ -224,31 +225,31 @@ def check_model(name: str, config: Config) -> None:
     if is_role(config, name):
         name = role_of(config, name).model
     if ":" not in name and name != "local":
-        open_model(name)  # says what is wrong with it
+        open_model(name)  # raises an error that says what is wrong
     check_model_name(name)
     if name.partition(":")[0] not in OWN_KINDS:
         require_sdk(f"{name} needs pydantic-ai")
 
 
 def check_setting(key: str, value: Json) -> None:
-    """Raises `InvalidInput` for a value that a role's setting cannot have, `UnknownName` for a setting that is none."""
-    if key in _OWN:
+    """Raises `InvalidInput` for an invalid value of a role's setting, and `UnknownName` for an unknown setting."""
+    if key in _SETTINGS:
         RoleSettings(**{key: value})
-    elif key in ("input_price", "output_price"):  # one of them alone is another mistake
+    elif key in ("input_price", "output_price"):  # that one of them is missing is reported elsewhere
         CallSettings(input_price=value, output_price=value)
     elif key in _CALLS:
         CallSettings(**{key: value})
     else:
-        raise UnknownName("setting of a model role", key, [*_OWN, *_CALLS])
+        raise UnknownName("setting of a model role", key, [*_SETTINGS, *_CALLS])
 
 
 def _settings_of(config: Config, role: str) -> dict[str, tuple[Any, str]]:
-    """The role's settings, each with its source: the environment's before the file's."""
-    return {**_in_file(config, role), **_in_environment(role)}
+    """The role's settings, each with its source. The environment takes precedence over the file."""
+    return {**_settings_in_file(config, role), **_settings_in_environment(role)}
 
 
-def _of_all(config: Config) -> dict[str, tuple[Any, str]]:
-    """The model for roles that name none; it may itself be a role that names a model."""
+def _default_settings(config: Config) -> dict[str, tuple[Any, str]]:
+    """The settings of roles that name no model. Their model may itself be a role."""
     model = choose_model(None, config)
     if model is None:
         return {"name": (_LOCAL, "")}
@@ -259,39 +260,40 @@ def _of_all(config: Config) -> dict[str, tuple[Any, str]]:
     return {"name": (model, source), **_settings_of(config, model)}
 
 
-def _in_file(config: Config, role: str) -> dict[str, tuple[Any, str]]:
+def _settings_in_file(config: Config, role: str) -> dict[str, tuple[Any, str]]:
     value = config.table("models").get(role, {})
     where = config.where("models", role)
     if isinstance(value, dict):
-        table = {key: (v, config.where("models", role, key)) for key, v in cast(dict[str, Any], value).items()}
+        settings = cast(dict[str, Any], value)
+        table = {key: (setting, config.where("models", role, key)) for key, setting in settings.items()}
     elif isinstance(value, str):
         table: dict[str, tuple[Any, str]] = {"name": (value, where)}
     else:
         raise InvalidInput(f"{where}: the role {role!r} must be a model's name or a table, not {value!r}.")
-    for key, (one, at) in table.items():
-        with errors_at(at):
-            check_setting(key, one)
+    for key, (setting, source) in table.items():
+        with errors_at(source):
+            check_setting(key, setting)
     if "name" in table and config.root:
         table["name"] = (located_model(table["name"][0], config.root), table["name"][1])
     return table
 
 
-def _in_environment(role: str) -> dict[str, tuple[Any, str]]:
-    found: dict[str, tuple[Any, str]] = {}
-    for key in (*_OWN, *_CALLS):
+def _settings_in_environment(role: str) -> dict[str, tuple[Any, str]]:
+    settings: dict[str, tuple[Any, str]] = {}
+    for key in (*_SETTINGS, *_CALLS):
         variable = _variable(role, "" if key == "name" else key)
         text = _environment(variable)
         if not text:
             continue
         if str not in get_args(_KINDS[key]) and _KINDS[key] is not str:
-            found[key] = ((text == "true" if text in ("true", "false") else _number(variable, text)), variable)
+            settings[key] = ((text == "true" if text in ("true", "false") else _number(variable, text)), variable)
         else:
-            found[key] = (text, variable)
+            settings[key] = (text, variable)
         with errors_at(variable):
-            check_setting(key, found[key][0])
-    if "name" in found:
-        found["name"] = (located_model(found["name"][0], Path.cwd()), found["name"][1])
-    return found
+            check_setting(key, settings[key][0])
+    if "name" in settings:
+        settings["name"] = (located_model(settings["name"][0], Path.cwd()), settings["name"][1])
+    return settings
 
 
 def _number(variable: str, text: str) -> float:
@@ -302,7 +304,7 @@ def _number(variable: str, text: str) -> float:
 
 
 def _variable(role: str, key: str = "") -> str:
-    """MULLIGAN_MODEL_MY_ROLE, MULLIGAN_MODEL_MY_ROLE_MAX_TOKENS."""
+    """The name of a variable, such as MULLIGAN_MODEL_MY_ROLE or MULLIGAN_MODEL_MY_ROLE_MAX_TOKENS."""
     parts = ("MULLIGAN_MODEL", role.replace("-", "_"), key)
     return "_".join(part.upper() for part in parts if part)
 
@@ -313,7 +315,7 @@ def _environment(variable: str) -> str:
 
 @contextmanager
 def errors_at(where: str) -> Generator[None]:
-    """Adds the place to the message of an `InvalidInput`; "" adds nothing."""
+    """Puts the place before the message of an `InvalidInput`; "" adds nothing."""
     try:
         yield
     except InvalidInput as error:
@@ -321,12 +323,12 @@ def errors_at(where: str) -> Generator[None]:
 
 
 class Models:
-    """Opens each model once, by its name or that of a role; a model given as an object answers to its own name.
+    """Opens each model once, by its own name or a role. A model given as an object is found by its `name`.
 
-    The table [calls] of mulligan.toml says how providers are called, and what a role says goes before it.
+    The table [calls] of mulligan.toml says how providers are called; the settings of a role override it.
 
     Args:
-        opens: called with the name of a model that is no role, and settings and key as `open_model` takes them.
+        opens: called with the name of a model that is not a role, and with settings and key as `open_model` is.
     """
 
     def __init__(self, config: Config, opens: Callable[..., Model] = open_model) -> None:
@@ -341,7 +343,7 @@ class Models:
         return tuple(self._given)
 
     def name(self, given: str | Model | Sequence[str] | None) -> str | None:
-        """The name of a model, which is remembered if it is an object; those of several as one text."""
+        """The name of a model; several names as one text. A model that is an object is remembered for `open`."""
         if given is None or isinstance(given, str):
             return given
         if isinstance(given, list | tuple):
@@ -355,9 +357,11 @@ class Models:
         return given.name
 
     def open(self, name: str, *, calls: Mapping[str, Json] | None = None, key: str | None = None) -> Model:
-        """calls: what goes before all that is configured of how a provider is called. key: the provider's key, where it
-        does not stand in the environment. Raises `InvalidInput` for a model or a role that cannot be; nothing is
-        called."""
+        """Opens a model; nothing is called.
+
+        calls: overrides the configuration of how its provider is called. key: the provider's key, if it is not in the
+        environment. Raises `InvalidInput` for an invalid model or role.
+        """
         if name in self._given:
             return self._given[name]
         if len(names := model_names(name)) > 1:
@@ -383,7 +387,7 @@ class Models:
             except MissingExtra as error:
                 if name.partition(":")[0] != _LOCAL:
                     raise
-                raise InvalidInput(f"{error}. {_instead()}") from error
+                raise InvalidInput(f"{error}. {_alternatives()}") from error
             except InvalidInput as error:
                 if ":" in name:
                     raise
@@ -392,29 +396,29 @@ class Models:
         return self._opened[which]
 
 
-def _instead() -> str:
-    """What to use instead of an embedded model, from the keys and coding agents on this machine."""
-    keys = [f"model='{name}' ({variable} is set)" for variable, name in found_keys()]
+def _alternatives() -> str:
+    """Says what to use instead of an embedded model, by the keys and coding agents on this machine."""
+    with_keys = [f"model='{name}' ({variable} is set)" for variable, name in found_keys()]
     try:
         require_sdk("")
-        before = ""
+        after_install = ""
     except MissingExtra:
-        before = f", after {install_command('models')}"
-    named = ", ".join(keys) or "model=PROVIDER:NAME, with the key that `mulligan models list` names"
+        after_install = f", after {install_command('models')}"
+    models = ", ".join(with_keys) or "model=PROVIDER:NAME, with the key that `mulligan models list` names"
     actors = [find("actors", name) for name in names("actors")]
     agents = [f'actor="{spec}"' for actor in actors if hasattr(actor, "installed") for spec in actor.installed()]
     installed = f" Or let a coding agent try: {', '.join(agents)}." if agents else ""
-    return f"Or name a provider's model{before}: {named}.{installed}"
+    return f"Or name a provider's model{after_install}: {models}.{installed}"
 
 
 def configured_model(
     name: str | None, *, calls: Mapping[str, Json] | None = None, key: str | None = None
 ) -> tuple[Model, Sampling] | None:
-    """The model that the caller or the configuration names, and the sampling of its role; None if neither names one.
+    """The model that the caller or the configuration names, with the sampling of its role; None if neither names one.
 
     Args:
-        calls: What goes before all that is configured of how a provider is called.
-        key: The provider's key, where it does not stand in the environment.
+        calls: Overrides the configuration of how the provider is called.
+        key: The provider's key, if it is not in the environment.
 
     Raises:
         InvalidInput: The model, the role or a setting is not valid. Nothing is called.

@@ -1,7 +1,7 @@
 """The options of a run, each written once.
 
 The keyword arguments of `mulligan.solve`, `run` and `resume`, the options of their commands and of benchmarks, the
-checks of what they are given, and the page that lists them are derived from these classes: design/128.
+checks of their values, and the page that lists them are derived from these classes: design/128.
 """
 
 from __future__ import annotations
@@ -44,16 +44,17 @@ _DESCRIPTION = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 class Option(NamedTuple):
-    """What is known of an option.
+    """An option, as all interfaces see it.
 
     Attributes:
         kind: its type, as it is written, without None.
-        help: its description among the attributes of its record, for every face that shows it.
+        help: its description, from the docstring of its record.
         flags: its names on the command line, the long one first; empty: Python alone has it.
-        metavar: what stands for its value in the help of a command; "a|b" are the only values.
-        into: the entry of another option that it is short for, such as "limits.cost" or "settings.strategy.window".
-        same_as: the option that means the same, and whose name people are shown.
-        least: the smallest number that it may be.
+        metavar: the placeholder for its value in the help of a command; "a|b" lists the only values.
+        into: the entry of another option for which it is a short form, such as "limits.cost" or
+            "settings.strategy.window".
+        same_as: the option that means the same and whose name is shown.
+        least: its smallest value.
         project: whether mulligan.toml may set it, as text.
     """
 
@@ -70,7 +71,7 @@ class Option(NamedTuple):
 
 
 class Declared(NamedTuple):
-    """What a record says of one of its fields. at: it is taken by position. init: it is taken at all."""
+    """A field as its record declares it. at: it can be passed by position. init: it can be passed at all."""
 
     default: Any = None
     at: bool = False
@@ -79,34 +80,34 @@ class Declared(NamedTuple):
 
 
 def option(metavar: str, *flags: str, default: Any, **more: Any) -> Any:
-    """An option that the command line has, too: see `Option`. Without a long flag, its name makes one."""
+    """An option that the command line has, too: see `Option`. Without a long flag, it is made from the name."""
     return Declared(default, known={"metavar": metavar, "flags": flags, **more})
 
 
 def place(*, kw_only: Literal[False]) -> Any:
-    """What is taken by position, and is needed."""
+    """A required parameter that can be passed by position."""
     return Declared(at=not kw_only)
 
 
 def value(*, default: Any, init: bool = True, least: int | None = None) -> Any:
-    """An option that Python alone has; init: whether it is taken, or only set by options that are short for it."""
+    """An option that only Python has. init: False if only the short forms of its entries can be passed."""
     return Declared(default, init=init, known={} if least is None else {"least": least})
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option, place, value))
 def options(cls: type[T]) -> type[T]:
-    """Makes a class a record of options, as a frozen dataclass is one: it is made in a tenth of the time."""
-    own: dict[str, tuple[str, Declared]] = {}
+    """Makes a class a record of options. It works as a frozen dataclass, but is created ten times as fast."""
+    declared: dict[str, tuple[str, Declared]] = {}
     for name, kind in inspect.get_annotations(cls).items():
-        made = cls.__dict__.get(name)
-        own[name] = kind, made if isinstance(made, Declared) else Declared(made)
-    cls.own = own  # pyright: ignore[reportAttributeAccessIssue]
+        default = cls.__dict__.get(name)
+        declared[name] = kind, default if isinstance(default, Declared) else Declared(default)
+    cls.own = declared  # pyright: ignore[reportAttributeAccessIssue]
     return cls
 
 
 @cache
 def fields(record: type[Any]) -> Mapping[str, tuple[str, Declared]]:
-    """The fields of a record by name, with their types as they are written."""
+    """The fields of a record by name, with their types as text."""
     found: dict[str, tuple[str, Declared]] = {}
     for base in reversed(record.__mro__):
         found |= base.__dict__.get("own", {})
@@ -115,38 +116,38 @@ def fields(record: type[Any]) -> Mapping[str, tuple[str, Declared]]:
 
 @cache
 def options_in(record: type[Any]) -> tuple[Option, ...]:
-    """The options of a record, without what it takes by position."""
+    """The options of a record, without the parameters that are passed by position."""
     described: dict[str, str] = {}
     for base in reversed(record.__mro__):
         described |= _DESCRIPTION.findall(inspect.cleandoc(base.__doc__ or ""))
     return tuple(
-        _option(name, kind, one, described.get(name, ""))
-        for name, (kind, one) in fields(record).items()
-        if one.init and not one.at
+        _option(name, kind, field, described.get(name, ""))
+        for name, (kind, field) in fields(record).items()
+        if field.init and not field.at
     )
 
 
-def _option(name: str, kind: str, one: Declared, description: str) -> Option:
-    known = dict(one.known)
-    flags: tuple[str, ...] = known.pop("flags", ())
-    if "metavar" in known and not any(flag.startswith("--") for flag in flags):
+def _option(name: str, kind: str, field: Declared, description: str) -> Option:
+    attributes = dict(field.known)
+    flags: tuple[str, ...] = attributes.pop("flags", ())
+    if "metavar" in attributes and not any(flag.startswith("--") for flag in flags):
         flags = ("--" + name.replace("_", "-"), *flags)
-    return Option(name, kind.removesuffix(" | None"), one.default, " ".join(description.split()), flags, **known)
+    return Option(name, kind.removesuffix(" | None"), field.default, " ".join(description.split()), flags, **attributes)
 
 
 def _signature(record: type[Any]) -> list[inspect.Parameter]:
-    at, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-    taken = [(name, kind, one) for name, (kind, one) in fields(record).items() if one.init]
+    positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    passed = [(name, kind, field) for name, (kind, field) in fields(record).items() if field.init]
     return [
-        inspect.Parameter(name, at, annotation=kind)
-        if one.at
-        else inspect.Parameter(name, by_name, default=one.default, annotation=kind)
-        for name, kind, one in sorted(taken, key=lambda each: not each[2].at)
+        inspect.Parameter(name, positional, annotation=kind)
+        if field.at
+        else inspect.Parameter(name, keyword, default=field.default, annotation=kind)
+        for name, kind, field in sorted(passed, key=lambda entry: not entry[2].at)
     ]
 
 
 def taken_by(record: Callable[P, Any]) -> Callable[[Callable[..., T]], Callable[P, T]]:
-    """A decorator for a function that takes the options of this record: it has their signature and describes them.
+    """A decorator that gives a function the signature of this record, and a description of its options.
 
     The function calls `from_call` with its arguments.
     """
@@ -154,13 +155,13 @@ def taken_by(record: Callable[P, Any]) -> Callable[[Callable[..., T]], Callable[
     from textwrap import fill  # not above: the help of commands is quick
 
     def decorate(function: Callable[..., T]) -> Callable[P, T]:
-        made: Any = record
-        own, taken = inspect.signature(function), _signature(made)
+        options_record: Any = record
+        own, parameters = inspect.signature(function), _signature(options_record)
         first = [one for one in own.parameters.values() if one.kind is one.POSITIONAL_ONLY]
-        function.__signature__ = own.replace(parameters=[*first, *taken])  # pyright: ignore[reportFunctionMemberAccess]
+        function.__signature__ = own.replace(parameters=[*first, *parameters])  # pyright: ignore[reportFunctionMemberAccess]
         intro, mark, rest = (function.__doc__ or "").partition("\n    Returns:")
-        listed = [f"{it.name}: {it.help}" for it in options_in(made) if not it.same_as]
-        args = "\n".join(fill(text, 120, initial_indent=" " * 8, subsequent_indent=" " * 12) for text in listed)
+        descriptions = [f"{entry.name}: {entry.help}" for entry in options_in(options_record) if not entry.same_as]
+        args = "\n".join(fill(text, 120, initial_indent=" " * 8, subsequent_indent=" " * 12) for text in descriptions)
         function.__doc__ = f"{intro}\n    Args:\n{args}\n{mark}{rest}"
         return function
 
@@ -168,17 +169,17 @@ def taken_by(record: Callable[P, Any]) -> Callable[[Callable[..., T]], Callable[
 
 
 class Options:
-    """What all records of options have in common: how they are made and checked."""
+    """The base class of records of options, which makes and checks them."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         known = fields(type(self))
-        places = [name for name, (_, one) in known.items() if one.at]
-        given = {**dict(zip(places, args, strict=False)), **named}
-        self.__dict__.update({name: one.default for name, (_, one) in known.items()} | given)
+        places = [name for name, (_, field) in known.items() if field.at]
+        passed = {**dict(zip(places, args, strict=False)), **named}
+        self.__dict__.update({name: field.default for name, (_, field) in known.items()} | passed)
         unknown = [name for name in named if name not in known or not known[name][1].init]
-        missing = [name for name in places if name not in given]
+        missing = [name for name in places if name not in passed]
         if unknown or missing or len(args) > len(places) or set(places[: len(args)]) & set(named):
-            inspect.Signature(_signature(type(self))).bind(*args, **named)  # raises as a function does
+            inspect.Signature(_signature(type(self))).bind(*args, **named)  # raises the TypeError of a function call
         self.__post_init__()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -186,64 +187,65 @@ class Options:
 
     @classmethod
     def from_call(cls, name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> Self:
-        """The record of a call of the function `name`. Raises as the call of a function does, and `InvalidInput`."""
+        """The record for a call of the function `name`. Raises `TypeError` as a function call does, and
+        `InvalidInput`."""
         try:
             return cls(*args, **named)
         except TypeError as error:
             raise TypeError(f"{name}() {error}") from None
 
     def changed(self, **changes: Any) -> Self:
-        """The record with these options in place of its own."""
-        own = {name: getattr(self, name) for name, (_, one) in fields(type(self)).items() if one.init}
-        return type(self)(**{**own, **changes})
+        """A copy of the record with these options replaced."""
+        current = {name: getattr(self, name) for name, (_, field) in fields(type(self)).items() if field.init}
+        return type(self)(**{**current, **changes})
 
     def __post_init__(self) -> None:
-        """Checks the values, and puts those of aliases and short options where they belong."""
-        for it in options_in(type(self)):
-            value = getattr(self, it.name)
-            if value is None or value is it.default:
+        """Checks the values, and moves those of aliases and short forms to the options that they stand for."""
+        for entry in options_in(type(self)):
+            value = getattr(self, entry.name)
+            if value is None or value is entry.default:
                 continue
-            _check(it, value)
-            if it.same_as and getattr(self, it.same_as) is not None:
-                raise _invalid(f"{it.same_as} and {it.name} mean the same: pass only {it.same_as}.")
-            if it.same_as or it.into:
-                name, *keys = (it.same_as or it.into).split(".")
-                put = value if it.same_as else _with(getattr(self, name), keys, _plain(it, value))
-                self.__dict__.update({name: put, it.name: it.default})
+            _check(entry, value)
+            if entry.same_as and getattr(self, entry.same_as) is not None:
+                raise _invalid(f"{entry.same_as} and {entry.name} mean the same: pass only {entry.same_as}.")
+            if entry.same_as or entry.into:
+                name, *keys = (entry.same_as or entry.into).split(".")
+                moved = value if entry.same_as else _with(getattr(self, name), keys, _plain(entry, value))
+                self.__dict__.update({name: moved, entry.name: entry.default})
 
 
-def _with(whole: Any, keys: Sequence[str], value: Any) -> Any:
-    """The value of an option with this entry, if it has none already."""
+def _with(current: Any, keys: Sequence[str], value: Any) -> Any:
+    """The value of an option with this entry added, unless it has the entry already."""
     key, *rest = keys
-    if hasattr(whole, "__dataclass_fields__"):  # Limits
-        return replace(whole, **{key: value})
-    entries: Mapping[str, Any] = {"name": whole} if isinstance(whole, str) else whole or {}
+    if hasattr(current, "__dataclass_fields__"):  # Limits
+        return replace(current, **{key: value})
+    entries: Mapping[str, Any] = {"name": current} if isinstance(current, str) else current or {}
     if rest:
         return {**entries, key: {rest[0]: value, **entries.get(key, {})}}
     return {key: value, **entries}
 
 
-def _plain(it: Option, value: Any) -> Any:
-    """The value as a setting: plain JSON, with a path from the root."""
-    if "PathLike" in it.kind:
+def _plain(entry: Option, value: Any) -> Any:
+    """The value as a setting: JSON, with absolute paths."""
+    if "PathLike" in entry.kind:
         from pathlib import Path  # not above: the help of commands is quick
 
         return str(Path(value).expanduser().resolve())
     return list(cast(tuple[Any, ...], value)) if isinstance(value, tuple) else value
 
 
-def _check(it: Option, value: Any) -> None:
-    """Raises `InvalidInput` for a value of the wrong type or below the least."""
-    words, classes = _WORDS.get(it.kind, ("", ""))
+def _check(entry: Option, value: Any) -> None:
+    """Raises `InvalidInput` for a value that has the wrong type or is too small."""
+    words, classes = _WORDS.get(entry.kind, ("", ""))
     if words:
         from mulligan.core import limits, protocols  # not above: the help of commands is quick
 
-        known: dict[str, Any] = {**vars(protocols), **vars(limits), **_CLASSES}
-        wrong = not isinstance(value, tuple(known[name] for name in classes.split()))
-        if wrong or (isinstance(value, bool) and it.kind != "bool"):
-            raise _invalid(f"{it.name} must be {words}, not {value!r}.")
-    if it.least is not None and value < it.least:
-        raise _invalid(f"{it.name} must be at least {it.least}, not {value}.")
+        all_classes: dict[str, Any] = {**vars(protocols), **vars(limits), **_CLASSES}
+        mismatch = not isinstance(value, tuple(all_classes[name] for name in classes.split()))
+        if mismatch or (isinstance(value, bool) and entry.kind != "bool"):
+            raise _invalid(f"{entry.name} must be {words}, not {value!r}.")
+    if entry.least is not None and value < entry.least:
+        raise _invalid(f"{entry.name} must be at least {entry.least}, not {value}.")
 
 
 def _invalid(message: str) -> Exception:
@@ -285,14 +287,14 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "str Callable Model Reflector",
     ),
 }
-"""What a value of a type has to be, in words, and the classes that it is compared with."""
+"""By type: what a value must be, in words, and the classes of which it may be an instance."""
 
 # --- the options --------------------------------------------------------------------------------------------------
 
 
 @options
 class Watched(Options):
-    """Where a run is recorded, and who follows it. Python alone has them.
+    """Where a run is recorded, and who follows it. Only Python has these options.
 
     Attributes:
         store: Where the run is recorded, instead of the configured store.

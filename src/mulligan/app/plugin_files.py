@@ -1,4 +1,4 @@
-"""Plug-in files of a user: finds the file, checks its class without running it, and hashes its code."""
+"""Users' plug-in files: finds the file, reads its class without running it, and hashes its code."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ CODE = frozenset(
         *(".bat", ".cmd", ".ps1", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl"),
     )
 )
-"""Endings of files that a program beside them may run."""
+"""Suffixes of files that a program beside them may run."""
 MOST_FILES, MOST_BYTES = 5_000, 32 << 20
 _SKIPPED = frozenset({".git", ".mulligan", "node_modules"})
 
 
 def file_of(name: str) -> str | None:
-    """The path in a plug-in's name, if it names a file of the user's."""
+    """The path in a plug-in's name; None if it does not name a user's file."""
     path = name.partition(":")[0]
     return path if path.endswith(".py") or path.startswith((".", "/", "~")) else None
 
 
 def real_path(path: str, folder: Path | None = None) -> Path:
-    """The file that a path leads to, from a folder (the working folder); one that leads in a circle stays as it is.
+    """The real path of a file, relative to a folder (default: the working folder). Circular links are left as they are.
 
-    Raises `InvalidInput` for a NUL in it.
+    Raises `InvalidInput` for a NUL in the path.
     """
     if "\0" in path:
         raise InvalidInput(f"The path {path!r} contains a NUL character.")
@@ -43,7 +43,7 @@ def real_path(path: str, folder: Path | None = None) -> Path:
 
 
 def is_own(name: str) -> bool:
-    """Whether a plug-in is the user's own file, or a module by its dotted path: not one of an installed name."""
+    """Whether a plug-in is named by a file or a dotted path, and not by the name of an installed one."""
     return file_of(name) is not None or "." in name.partition(":")[0]
 
 
@@ -52,18 +52,18 @@ class Unsafe(Exception):
 
 
 def is_code(path: Path) -> bool:
-    """Whether a program may run this file, by its ending or its permission."""
+    """Whether a program may run this file, by its suffix or its permissions."""
     return path.suffix.lower() in CODE or os.access(path, os.X_OK)
 
 
 def code_digest(file: Path) -> str:
     """The hash of this file and of all code in its folder and below.
 
-    A link counts by its target and by what it leads to. Raises `Unsafe` for files of another user, and for a folder
-    that is too large.
+    For a link, both its target and the content of the target count. Raises `Unsafe` for files of another user, and for
+    a folder that is too large.
     """
     folder = file.parent
-    made, left = hashlib.sha256(), MOST_BYTES
+    hasher, bytes_left = hashlib.sha256(), MOST_BYTES
     for number, (name, path) in enumerate(_entries(folder, "", frozenset())):
         if number >= MOST_FILES:
             raise Unsafe(f"{folder} has more than {MOST_FILES:,} files: put {file.name} into its own folder")
@@ -72,17 +72,17 @@ def code_digest(file: Path) -> str:
         if is_foreign(path) or is_foreign(path.parent):
             raise Unsafe(f"{path} belongs to another user")
         target = os.readlink(path) if path.is_symlink() else ""
-        data = content(path, left)
-        left -= len(data)
+        data = content(path, bytes_left)
+        bytes_left -= len(data)
         if path.parent.name == "__pycache__" and data[4:5] in (b"\0", b""):
-            continue  # of a source and its time, which Python writes itself; any other would run in the source's place
+            continue  # written by Python, with the time of its source; other bytecode would run instead of the source
         for part in (os.fsencode(name), os.fsencode(target), data):
-            made.update(b"%d:" % len(part) + part)
-    return made.hexdigest()
+            hasher.update(b"%d:" % len(part) + part)
+    return hasher.hexdigest()
 
 
-def content(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The content of a regular file; b"" of any other. Raises `Unsafe` for more bytes, or one that is unreadable."""
+def content(path: Path, limit: int = MOST_BYTES) -> bytes:
+    """The content of a regular file; b"" for others. Raises `Unsafe` for a larger or unreadable file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:  # a link that leads nowhere
@@ -92,44 +92,44 @@ def content(path: Path, most: int = MOST_BYTES) -> bytes:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         return b""
-    with open(descriptor, "rb") as opened:
-        data = opened.read(most + 1)
-    if len(data) > most:
+    with open(descriptor, "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
         raise Unsafe(f"{path.parent} contains more than {MOST_BYTES >> 20} MB of code")
     return data
 
 
-def _entries(folder: Path, within: str, above: frozenset[tuple[int, int]]) -> Iterator[tuple[str, Path]]:
-    """Every file below a folder by its name from there, in order, links followed; no folder twice on one way down."""
+def _entries(folder: Path, prefix: str, parents: frozenset[tuple[int, int]]) -> Iterator[tuple[str, Path]]:
+    """All files below a folder with their relative names, in order. Links are followed, but not in circles."""
     try:
-        here = folder.stat()
-        found = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        status = folder.stat()
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         raise Unsafe(f"{folder} cannot be read: {error.strerror}") from error
-    known = above | {(here.st_dev, here.st_ino)}
-    for entry in found:
-        path, name = folder / entry.name, within + entry.name
+    visited = parents | {(status.st_dev, status.st_ino)}
+    for entry in entries:
+        path, name = folder / entry.name, prefix + entry.name
         if not entry.is_dir():
             yield name, path
         elif entry.name not in _SKIPPED and not (path / "pyvenv.cfg").exists():
             yield f"{name}/", path
-            below = path.stat()
-            if (below.st_dev, below.st_ino) not in known:
-                yield from _entries(path, f"{name}/", known)
+            status_below = path.stat()
+            if (status_below.st_dev, status_below.st_ino) not in visited:
+                yield from _entries(path, f"{name}/", visited)
 
 
-_trusted: dict[Path, str] = {}
+_digest_by_file: dict[Path, str] = {}
 
 
 def guard(file: Path, digest: str) -> None:
-    """From now on this file is loaded only while its folder has this hash."""
-    _trusted[file] = digest
+    """From now on, this file is loaded only if its folder has this hash."""
+    _digest_by_file[file] = digest
 
 
 def check_unchanged(file: Path) -> None:
-    """Raises `InvalidInput` for a plug-in that was trusted and has changed since, in this process."""
+    """Raises `InvalidInput` if the plug-in has changed since `guard` was called for it in this process."""
     try:
-        changed = file in _trusted and code_digest(file) != _trusted[file]
+        changed = file in _digest_by_file and code_digest(file) != _digest_by_file[file]
     except Unsafe as error:
         raise InvalidInput(f"The plug-in file {file} is not loaded: {error}.") from error
     if changed:
@@ -138,10 +138,10 @@ def check_unchanged(file: Path) -> None:
 
 @lru_cache(maxsize=64)
 def outline(file: Path, method: str, class_name: str, changed: int, size: int) -> type[Any]:
-    """A class with the parameters and methods of the plug-in in this file, which is read and not run.
+    """A class with the parameters and methods of the plug-in in this file, which is parsed and not run.
 
-    What only running it could say (a base class, a decorator) counts as right. changed, size: of the file. Raises
-    `InvalidInput` for a file that is not Python or holds no such class.
+    What only running it would show (a base class, a decorator) counts as valid. changed, size: of the file, for the
+    cache. Raises `InvalidInput` for a file that is not Python or has no such class.
     """
     try:
         tree = ast.parse(content(file), str(file))
@@ -150,61 +150,63 @@ def outline(file: Path, method: str, class_name: str, changed: int, size: int) -
     except Unsafe as error:
         raise InvalidInput(f"The plug-in file {file} cannot be loaded: {error}.") from error
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    named = [node for node in classes if node.name == class_name]
-    fitting = named or [
-        node for node in classes if not node.name.startswith("_") and (_based(node) or method in _methods(node))
+    with_name = [node for node in classes if node.name == class_name]
+    fitting = with_name or [
+        node for node in classes if not node.name.startswith("_") and (_has_base(node) or method in _methods(node))
     ]
-    certain = [node for node in fitting if method in _methods(node)] or fitting
-    if class_name and not named and not _made_otherwise(tree, class_name):
+    candidates = [node for node in fitting if method in _methods(node)] or fitting
+    if class_name and not with_name and not _may_define_otherwise(tree, class_name):
         raise InvalidInput(f"{file} has no class {class_name!r} with a method {method!r}.")
-    if not class_name and len(certain) != 1 and not _made_otherwise(tree):
-        which = f"{len(certain)} of them: write {file}:{certain[0].name}, for example" if certain else "none"
+    if not class_name and len(candidates) != 1 and not _may_define_otherwise(tree):
+        which = f"{len(candidates)} of them: write {file}:{candidates[0].name}, for example" if candidates else "none"
         raise InvalidInput(f"{file} should contain one class with a method {method!r}; it has {which}.")
-    return _outlined(certain[0]) if len(certain) == 1 else Unread
+    return _outline_of(candidates[0]) if len(candidates) == 1 else Unread
 
 
 class Unread:
-    """A plug-in that is not known before it runs."""
+    """Stands for a plug-in about which nothing is known before it runs."""
 
     unread = True
 
 
-def _outlined(node: ast.ClassDef) -> type[Any]:
-    known: dict[str, Any] = dict.fromkeys(_methods(node))
-    init = next((each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None)
-    if _based(node) or node.decorator_list or node.keywords:
-        return type(node.name, (), {**known, "unread": True, "__init__": object.__init__})
+def _outline_of(node: ast.ClassDef) -> type[Any]:
+    members: dict[str, Any] = dict.fromkeys(_methods(node))
+    functions = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
+    init = functions.get("__init__")
+    if _has_base(node) or node.decorator_list or node.keywords:
+        return type(node.name, (), {**members, "unread": True, "__init__": object.__init__})
     parameters = _parameters(init.args) if init else []
-    known["__init__"] = object.__init__
-    return type(node.name, (), {**known, "__signature__": inspect.Signature(parameters)})
+    members["__init__"] = object.__init__
+    return type(node.name, (), {**members, "__signature__": inspect.Signature(parameters)})
 
 
 def _parameters(arguments: ast.arguments) -> list[inspect.Parameter]:
-    one, empty = inspect.Parameter, inspect.Parameter.empty
-    plain = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[Any] = [empty] * (len(plain) - len(arguments.defaults)) + [None] * len(arguments.defaults)
-    found = [one(a.arg, one.POSITIONAL_OR_KEYWORD, default=d) for a, d in zip(plain, defaults, strict=True)][1:]
+    Parameter, empty = inspect.Parameter, inspect.Parameter.empty
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[Any] = [empty] * (len(positional) - len(arguments.defaults)) + [None] * len(arguments.defaults)
+    either = Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [Parameter(a.arg, either, default=d) for a, d in zip(positional, defaults, strict=True)][1:]
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        found.append(one(argument.arg, one.KEYWORD_ONLY, default=empty if default is None else None))
-    return [*found, one(arguments.kwarg.arg, one.VAR_KEYWORD)] if arguments.kwarg else found
+        parameters.append(Parameter(argument.arg, Parameter.KEYWORD_ONLY, default=empty if default is None else None))
+    return [*parameters, Parameter(arguments.kwarg.arg, Parameter.VAR_KEYWORD)] if arguments.kwarg else parameters
 
 
 def _methods(node: ast.ClassDef) -> set[str]:
     names: set[str] = set()
-    for each in node.body:
-        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
-            names.add(each.name)
-        elif isinstance(each, ast.Assign):
-            names |= {target.id for target in each.targets if isinstance(target, ast.Name)}
+    for statement in node.body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(statement.name)
+        elif isinstance(statement, ast.Assign):
+            names |= {target.id for target in statement.targets if isinstance(target, ast.Name)}
     return names
 
 
-def _based(node: ast.ClassDef) -> bool:
+def _has_base(node: ast.ClassDef) -> bool:
     return any(not (isinstance(base, ast.Name) and base.id == "object") for base in node.bases)
 
 
-def _made_otherwise(tree: ast.Module, name: str = "") -> bool:
-    """Whether the module has names that are not seen without running it: assigned, imported, made in a branch."""
+def _may_define_otherwise(tree: ast.Module, name: str = "") -> bool:
+    """Whether the module may define the class in a way that parsing does not show: by assignment, import or branch."""
     for node in tree.body:
         if isinstance(node, ast.If | ast.Try | ast.With | ast.For):
             return True

@@ -27,12 +27,12 @@ _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Whether the value fits the annotation. Any value fits one that is not made of plain kinds."""
-    origin, parts = get_origin(kind), get_args(kind)
+    """Whether the value fits the annotation. Any value fits an annotation of another type than those below."""
+    origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return any(fits(value, part) for part in parts)
+        return any(fits(value, part) for part in arguments)
     if origin is Literal:
-        return value in parts
+        return value in arguments
     if kind in (int, float):
         return isinstance(value, int if kind is int else (int, float)) and not isinstance(value, bool)
     if kind in _WORDS:
@@ -40,31 +40,31 @@ def fits(value: Any, kind: Any) -> bool:
     if origin in (Sequence, list, tuple):
         if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
             return False
-        return not parts or all(fits(one, parts[0]) for one in cast(Sequence[Any], value))
+        return not arguments or all(fits(item, arguments[0]) for item in cast(Sequence[Any], value))
     return isinstance(value, Mapping) if origin in (Mapping, dict) else True
 
 
 def worded(kind: Any) -> str:
-    """The annotation in words: "a whole number or null"."""
-    origin, parts = get_origin(kind), get_args(kind)
+    """The annotation in words, such as "a whole number or null"."""
+    origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return " or ".join(worded(part) for part in parts)
+        return " or ".join(worded(part) for part in arguments)
     if origin is Literal:
-        return " or ".join(repr(part) for part in parts)
+        return " or ".join(repr(part) for part in arguments)
     if origin in (Sequence, list, tuple):
-        each = worded(parts[0]).removeprefix("a ") if parts else ""
-        return f"a list of {each}s" if each else "a list"
+        item = worded(arguments[0]).removeprefix("a ") if arguments else ""
+        return f"a list of {item}s" if item else "a list"
     return _WORDS.get(kind, "a table" if origin in (Mapping, dict) else "")
 
 
 class Role(NamedTuple):
-    """What the plug-ins of a folder are.
+    """A kind of plug-in.
 
     Attributes:
-        kind: Their name in a sentence.
-        method: The method that makes a class one of them.
-        awaited: The methods that are awaited. Methods of the other roles are called without await.
-        folder: Where in the package they are, if not in a folder of the role's name: a pattern.
+        kind: Its name in a sentence.
+        method: The method that every class of this kind has.
+        awaited: The methods that are awaited. Methods of other roles are called without await.
+        folder: The pattern of its folders in the package, if they are not named like the role.
     """
 
     kind: str
@@ -90,9 +90,9 @@ ROLES = {
 }
 
 _PACKAGE = Path(__file__).parent.parent
-_NO_FAMILIES = ("arms", "commands", "fanout", "harness", "report")
+_NOT_FAMILIES = ("arms", "commands", "fanout", "harness", "report")
 """The folders of `bench/` that hold no benchmark."""
-_USERS = "mulligan_user_"
+_USER_MODULE = "mulligan_user_"
 """The prefix of the names of modules that were loaded from a user's file."""
 
 
@@ -115,8 +115,8 @@ def parse_spec(role: str, text: str) -> Spec:
 
 
 def names(role: str) -> list[str]:
-    """The plug-ins of a role that ship here or that installed packages bring."""
-    return sorted({*_shipped(role), *_brought(role)})
+    """The names of a role's plug-ins that ship with Mulligan or with installed packages."""
+    return sorted({*_shipped(role), *_installed(role)})
 
 
 def find(role: str, name: str) -> type[Any]:
@@ -132,15 +132,18 @@ def find(role: str, name: str) -> type[Any]:
             raise InvalidInput(f"{name!r} cannot be imported: {error}. Is it installed here?") from error
     if module := _shipped(role).get(path):
         return _class_in(importlib.import_module(module), role, class_name)
-    if point := _brought(role).get(path):
+    if point := _installed(role).get(path):
         return point.load()
     kind = "judge" if role == "evaluators" else ROLES[role].kind
     raise UnknownName(kind, path, names(role), "A file of your own: ./mine.py.")
 
 
 def examine(role: str, name: str) -> type[Any]:
-    """As `find`, but runs nothing of the user's: for a file a class with its parameters and methods, and for a dotted
-    path one of which nothing is known. For checks before anything is run. Raises as `find` does."""
+    """As `find`, but for checks that must not run the user's code.
+
+    For a file, returns a class with the parameters and methods that it shows; for a dotted path, `Unread`. Raises as
+    `find` does.
+    """
     path, _, class_name = name.partition(":")
     if not is_own(name):
         return find(role, name)
@@ -151,7 +154,7 @@ def examine(role: str, name: str) -> type[Any]:
     top = path.partition(".")[0]
     try:
         spec = importlib.util.find_spec(top)
-    except (ImportError, ValueError):  # no name that a module could have
+    except (ImportError, ValueError):  # not a valid name of a module
         spec = None
     if spec is None:
         raise InvalidInput(f"{name!r} cannot be imported: there is no module {top!r} here.")
@@ -166,25 +169,25 @@ def _existing(path: str) -> Path:
 
 
 def attribute_of(role: str, name: str, attribute: str, default: Any) -> Any:
-    """An attribute of a plug-in's class. `default` where it is missing, and for a user's file, which is not run."""
-    known = name in _shipped(role) or name in _brought(role)  # in this order: the second takes long
+    """An attribute of a plug-in's class. `default` if it is missing, and for a user's file, which is not run."""
+    known = name in _shipped(role) or name in _installed(role)  # in this order, because the second is slow
     return getattr(find(role, name), attribute, default) if known else default
 
 
 @cache
 def _shipped(role: str) -> Mapping[str, str]:
-    """The modules of the plug-ins that ship here, by the name of the plug-in."""
+    """The modules of the plug-ins that ship with Mulligan, by the name of the plug-in."""
     files = sorted(_PACKAGE.glob(f"{ROLES[role].folder or role}/*.py"))
-    apart = _NO_FAMILIES if role == "benchmarks" else ()
-    public = [f for f in files if not f.stem.startswith("_") and f.parent.name not in apart]
+    other_folders = _NOT_FAMILIES if role == "benchmarks" else ()
+    public = [f for f in files if not f.stem.startswith("_") and f.parent.name not in other_folders]
     shipped = {f.stem: ".".join(("mulligan", *f.relative_to(_PACKAGE).with_suffix("").parts)) for f in public}
     agents = readable() if role == "transcripts" else ()
     return shipped | {name: f"mulligan.sessions.agents.{name}" for name in agents}
 
 
 @cache
-def _brought(role: str) -> Mapping[str, EntryPoint]:
-    """The plug-ins that installed packages bring, by name. To find them, the metadata of every package is read."""
+def _installed(role: str) -> Mapping[str, EntryPoint]:
+    """The plug-ins of installed packages, by name. This reads the metadata of every package."""
     return {point.name: point for point in entry_points(group=f"mulligan.{role}")}
 
 
@@ -194,7 +197,7 @@ def _parameters(cls: type[Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def settings_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
-    """The parameters of a plug-in, ports left out, in order."""
+    """The parameters of a plug-in in order, without the ports."""
     parameters = _parameters(cls)
     return {n: p for n, p in parameters.items() if n not in PORTS and p.kind is not p.VAR_KEYWORD}
 
@@ -219,19 +222,19 @@ def ports_of(cls: type[Any]) -> list[str]:
 
 
 def checked(name: str, cls: type[Any], settings: Mapping[str, Json], role: str = "") -> dict[str, inspect.Parameter]:
-    """The settings that a class has. With a role, an error names the plug-ins of it that have the setting.
+    """Checks settings, and returns the parameters of the class. role: an error names its plug-ins with that setting.
 
     Raises `UnknownName`, with the most similar name, for a setting that the class does not have, and `InvalidInput` for
-    a value of the wrong kind or a missing setting.
+    a value of the wrong type or a missing setting.
     """
     known = settings_of(cls)
     if getattr(cls, "unread", False):
         return known
-    for given, value in settings.items():
-        if given not in known and (others := _with_setting(role, given)):
+    for setting, value in settings.items():
+        if setting not in known and (others := _with_setting(role, setting)):
             hint = f"{ROLES[role].kind.capitalize()} with this setting: {', '.join(others)}."
-            raise UnknownName(f"setting of {name!r}", given, known, hint)
-        check_setting(name, cls, given, value)
+            raise UnknownName(f"setting of {name!r}", setting, known, hint)
+        check_setting(name, cls, setting, value)
     missing = [n for n, p in known.items() if p.default is p.empty and n not in settings]
     if missing:
         raise InvalidInput(f"{name!r} needs the setting {missing[0]!r}: write it as {name}:VALUE.")
@@ -242,20 +245,20 @@ def _with_setting(role: str, setting: str) -> list[str]:
     return [name for name in names(role) if setting in settings_of(find(role, name))] if role else []
 
 
-def check_setting(name: str, cls: type[Any], given: str, value: Json) -> None:
+def check_setting(name: str, cls: type[Any], setting: str, value: Json) -> None:
     """Raises `UnknownName` and `InvalidInput` as `checked` does, for one setting."""
     known, kinds = settings_of(cls), _kinds(cls)
     if getattr(cls, "unread", False):
         return
-    if given not in known:
-        raise UnknownName(f"setting of {name!r}", given, known)
-    if given in kinds and not fits(value, kinds[given]):
-        raise InvalidInput(f"The setting {given!r} of {name!r} must be {worded(kinds[given])}, not {value!r}.")
+    if setting not in known:
+        raise UnknownName(f"setting of {name!r}", setting, known)
+    if setting in kinds and not fits(value, kinds[setting]):
+        raise InvalidInput(f"The setting {setting!r} of {name!r} must be {worded(kinds[setting])}, not {value!r}.")
 
 
 @cache
 def _kinds(cls: type[Any]) -> Mapping[str, Any]:
-    """The annotations of the parameters; empty if a user's class uses names that cannot be resolved at run time."""
+    """The annotations of the parameters; empty if they use names that cannot be resolved at run time."""
     try:
         return get_type_hints(cls.__init__)
     except Exception:
@@ -263,10 +266,10 @@ def _kinds(cls: type[Any]) -> Mapping[str, Any]:
 
 
 def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
-    """The plug-in, with its settings and the ports that it asks for by name.
+    """Builds the plug-in with its settings and the ports that it asks for by name.
 
-    Raises `InvalidInput` for an unknown setting (with the most similar name), a missing one or one of the wrong kind,
-    a missing port, or any other reason why it cannot be made.
+    Raises `InvalidInput` for an unknown setting (with the most similar name), a missing one or one of the wrong type,
+    a missing port, and if the constructor fails.
     """
     cls = find(role, spec.name)
     checked(spec.name, cls, spec.settings, role)
@@ -287,10 +290,10 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
 
 
 def tried(role: str, spec: Spec) -> None:
-    """Raises `InvalidInput` for settings that do not go together, by building the plug-in without real ports.
+    """Raises `InvalidInput` for settings that cannot be combined, by building the plug-in without real ports.
 
-    A plug-in that asks a person as soon as it is made is not built, and neither is a user's own, which may do anything
-    when it is made.
+    Plug-ins whose constructor asks a person are not built, and neither are those of users, whose constructor may do
+    anything.
     """
     cls = examine(role, spec.name)
     checked(spec.name, cls, spec.settings)
@@ -299,10 +302,10 @@ def tried(role: str, spec: Spec) -> None:
 
 
 def fitted(role: str, plugin: Any) -> Any:
-    """The plug-in, wrapped where its role awaits a method that is a plain `def`.
+    """The plug-in, wrapped if its role awaits a method that is a plain `def`.
 
-    A plain method runs in the event loop and blocks it. Raises `InvalidInput` for an `async def`
-    where the role calls a plain function.
+    A plain method runs in the event loop and blocks it. Raises `InvalidInput` for an `async def` that the role does not
+    await.
     """
     awaited = ROLES[role].awaited
     for method in () if awaited else (ROLES[role].method, "decide"):
@@ -343,9 +346,9 @@ def short_name(name: str) -> str:
 
 @cache
 def _load(path: Path, changed: int) -> ModuleType:
-    """The module in a file; run again only when the file has changed since."""
+    """The module in a file. It is run again only if the file has changed."""
     check_unchanged(path)
-    spec = importlib.util.spec_from_file_location(f"{_USERS}{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"{_USER_MODULE}{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -360,19 +363,20 @@ def _load(path: Path, changed: int) -> ModuleType:
 def _class_in(module: ModuleType, role: str, class_name: str) -> type[Any]:
     """The class of that name, else the only public one of the module that can play the role."""
     method = ROLES[role].method
-    where = module.__file__ if module.__name__.startswith(_USERS) else module.__name__
+    where = module.__file__ if module.__name__.startswith(_USER_MODULE) else module.__name__
     if class_name:
-        found = getattr(module, class_name, None)
-        if not inspect.isclass(found) or not hasattr(found, method):
+        cls = getattr(module, class_name, None)
+        if not inspect.isclass(cls) or not hasattr(cls, method):
             raise InvalidInput(f"{where} has no class {class_name!r} with a method {method!r}.")
-        return found
-    own = [
+        return cls
+    candidates = [
         value
         for name, value in vars(module).items()
         if inspect.isclass(value) and value.__module__ == module.__name__ and not name.startswith("_")
         if hasattr(value, method)
     ]
-    if len(own) != 1:
-        which = f"{len(own)} of them: write {where}:{own[0].__name__}, for example" if own else "none"
+    if len(candidates) != 1:
+        count = len(candidates)
+        which = f"{count} of them: write {where}:{candidates[0].__name__}, for example" if count else "none"
         raise InvalidInput(f"{where} should contain one class with a method {method!r}; it has {which}.")
-    return own[0]
+    return candidates[0]

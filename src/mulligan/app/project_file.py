@@ -45,14 +45,13 @@ EXAMPLE = Path(__file__).parent.parent / "agentfile" / "scaffolds" / "project" /
 
 
 def check_project(path: Path) -> list[Problem]:
-    """Every mistake in a mulligan.toml (or in that of a folder), and in the .env beside it, with its line. Of a
-    tama.toml, what keeps its models from being used.
+    """Every mistake in a mulligan.toml and in the .env beside it, with its line; in a tama.toml, those in its models.
 
-    Nothing is called, and no key or server has to be there.
+    path: the file or its folder. Nothing is called, and no key or server is needed.
     """
     file = project_file(path) or path / FILE if path.is_dir() else path
-    found: list[Problem] = []
-    with _collected(found, file):
+    problems: list[Problem] = []
+    with _collecting(problems, file):
         if file.name == TAMA:
             config = read_project(file.parent)[0]
             for name in role_names(config):
@@ -60,21 +59,21 @@ def check_project(path: Path) -> list[Problem]:
         else:
             text = read_text(file)
             values = parse(file, text)
-            found += _Checks(file, text, values).problems()
+            problems += _Checks(file, text, values).problems()
     dotenv = file.parent / ".env"
     if dotenv.is_file():
-        with _collected(found, dotenv):
+        with _collecting(problems, dotenv):
             read_dotenv(dotenv)
-    return sorted(found, key=lambda problem: (problem.file != file, problem.line or 0))
+    return sorted(problems, key=lambda problem: (problem.file != file, problem.line or 0))
 
 
 @contextmanager
-def _collected(found: list[Problem], file: Path) -> Generator[None]:
+def _collecting(problems: list[Problem], file: Path) -> Generator[None]:
     """Turns an `InvalidInput` into a problem with its file and line."""
     try:
         yield
     except InvalidInput as error:
-        found.append(problem_of(file, error) or Problem(file, None, str(error)))
+        problems.append(problem_of(file, error) or Problem(file, None, str(error)))
 
 
 @dataclass
@@ -95,7 +94,7 @@ class _Checks:
         self._fits((), {key: {} if key in inner else value for key, value in self.values.items()}, ProjectFile)
         for name, value in self._table("models").items():
             self._role(name, value)
-        self._values(("limits",), _limit)
+        self._values(("limits",), _check_limit)
         self._values(("calls",), check_setting)
         self._values(("kinds",), check_rule)
         self._pairs("calls")
@@ -162,12 +161,12 @@ class _Checks:
             server = cast(dict[str, Json], table)
             self._fits(at, server, McpTable)
             if not self._inside(at):
-                with self._reporting(at):  # env and headers may ask for keys, which need not be here
+                with self._reporting(at):  # env and headers may refer to keys that are not set here
                     bare = {key: value for key, value in server.items() if key not in ("env", "headers")}
                     check_tools([f"mcp:{name}"], {}, {name: bare})
 
     def _fits(self, at: tuple[str, ...], values: Mapping[str, Json], model: Any) -> None:
-        """Checks that the keys exist and the values are of the right kinds."""
+        """Checks that the keys exist and the values have the right types."""
         lines = {".".join(keys[len(at) :]): line for keys, line in self._lines.items() if keys[: len(at)] == at}
         if at and at not in self._lines:
             lines[""] = self._line(at) or 1
@@ -175,7 +174,7 @@ class _Checks:
         self.found += checked(Document(source, values, present=True), model, strict=True)[1]
 
     def _values(self, at: tuple[str, ...], attempt: Callable[[str, Json], object]) -> None:
-        """Checks each value with the function that reads it."""
+        """Checks each value of a table with the function that reads it."""
         for key, value in self._table(*at).items():
             if not self._reported((*at, key)):
                 with self._reporting((*at, key)):
@@ -188,12 +187,12 @@ class _Checks:
                 CallSettings.parse({key: 1.0 for key in table if key.endswith("_price")})
 
     def _model(self, at: tuple[str, ...], name: str, *, role: bool = False) -> None:
-        for one in model_names(name):
-            if not self._is_role(one):
+        for model in model_names(name):
+            if not self._is_role(model):
                 with self._reporting(at):
-                    check_model_name(located_model(one, self.file.parent))
+                    check_model_name(located_model(model, self.file.parent))
             elif role:
-                self._report(at, f"{one!r} is a role; name the model itself.")
+                self._report(at, f"{model!r} is a role; name the model itself.")
 
     def _is_role(self, name: str) -> bool:
         try:
@@ -212,11 +211,11 @@ class _Checks:
         return next((self._lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in self._lines), None)
 
     def _reported(self, at: tuple[str, ...]) -> bool:
-        """Whether a problem was found on this line already."""
+        """Whether a problem was reported on this line already."""
         return self._line(at) in {problem.line for problem in self.found}
 
     def _inside(self, at: tuple[str, ...]) -> bool:
-        """Whether a problem was found in this table already."""
+        """Whether a problem was reported in this table already."""
         lines = {line for keys, line in self._lines.items() if keys[: len(at)] == at}
         return bool(lines & {problem.line for problem in self.found})
 
@@ -231,14 +230,14 @@ class _Checks:
             self._report(at, str(error).removeprefix(": "))
 
     def _undated(self, at: tuple[str, ...], value: Any) -> Any:
-        """The value without dates and times, which no setting takes and JSON does not know; each is reported."""
+        """The value without dates and times, which no setting accepts and JSON does not have. Each is reported."""
         if isinstance(value, dict):
             table = cast(dict[str, Any], value)
             return {
-                key: self._undated((*at, key), one) for key, one in table.items() if not self._date((*at, key), one)
+                key: self._undated((*at, key), item) for key, item in table.items() if not self._date((*at, key), item)
             }
         if isinstance(value, list):
-            return [self._undated(at, one) for one in cast(list[Any], value) if not self._date(at, one)]
+            return [self._undated(at, item) for item in cast(list[Any], value) if not self._date(at, item)]
         return value
 
     def _date(self, at: tuple[str, ...], value: object) -> bool:
@@ -248,5 +247,5 @@ class _Checks:
         return True
 
 
-def _limit(key: str, value: Json) -> None:
+def _check_limit(key: str, value: Json) -> None:
     Limits(**{"trials" if key == "tries" else key: value})

@@ -1,7 +1,7 @@
 """`mulligan.toml` as a pydantic model, from which lint, the docs and the JSON Schema are made.
 
-Keys, types, defaults and descriptions of roles, calls, tools and the bank come from the classes that read them; a test
-compares the others with theirs.
+The keys, types, defaults and descriptions for roles, calls, tools and the bank come from the classes that read them. A
+test compares the other keys with the code that reads them.
 """
 
 from __future__ import annotations
@@ -29,56 +29,56 @@ _EXAMPLES: Mapping[str, Json] = {
     "expires": {"fact": "90d"},
     "reader": "small",
 }
-"""Of settings whose default is empty."""
+"""Examples for settings whose default is empty."""
 
 
 def _keys(annotated: Any, defaults: Mapping[str, object]) -> dict[str, Any]:
-    """A key for each of these, with the type and the description of its annotation (`Annotated[type, "text"]`)."""
+    """A key for each default, with the type and the description of its annotation (`Annotated[type, "text"]`)."""
     kinds, full = get_type_hints(annotated), get_type_hints(annotated, include_extras=True)
-    found: dict[str, Any] = {}
+    keys: dict[str, Any] = {}
     for name, default in defaults.items():
-        about = next((said for said in getattr(full[name], "__metadata__", ()) if isinstance(said, str)), "")
-        found[name] = (Maybe[kinds[name]], _key(name, about, default))
-    return found
+        about = next((note for note in getattr(full[name], "__metadata__", ()) if isinstance(note, str)), "")
+        keys[name] = (Maybe[kinds[name]], _key(name, about, default))
+    return keys
 
 
 def _key(name: str, about: str, default: object) -> Any:
-    extra: dict[str, Any] = {} if default in (None, ()) else {"x-default": _in_words(default)}
+    extra: dict[str, Any] = {} if default in (None, ()) else {"x-default": _as_written(default)}
     return Field(default=None, description=about, examples=[_EXAMPLES.get(name, default)], json_schema_extra=extra)
 
 
-def _in_words(default: object) -> str:
-    """The default as mulligan.toml writes it, texts without quotes."""
+def _as_written(default: object) -> str:
+    """The default as it is written in mulligan.toml, without quotes around strings."""
     return default if isinstance(default, str) else json.dumps(default)
 
 
-def _of_tools() -> dict[str, Any]:
+def _tool_keys() -> dict[str, Any]:
     """A table for each tool that has settings, by the tool's name."""
-    made: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
     for name in names("tools"):
         cls = find("tools", name)
-        known = {key: p.default for key, p in settings_of(cls).items() if p.default is not p.empty}
-        if name == MCP or not known:
+        defaults = {key: p.default for key, p in settings_of(cls).items() if p.default is not p.empty}
+        if name == MCP or not defaults:
             continue
-        first, default = next(iter(known.items()))
+        first, default = next(iter(defaults.items()))
         table = create_model(
-            f"{name}_tool", __base__=Table, __doc__=f"Settings of the tool {name}.", **_keys(cls.__init__, known)
+            f"{name}_tool", __base__=Table, __doc__=f"Settings of the tool {name}.", **_keys(cls.__init__, defaults)
         )
         example = {first: _EXAMPLES.get(first, default)}
-        made[name] = (
+        tables[name] = (
             Maybe[table],
             Field(default=None, description=f"Settings of the tool `{name}`.", examples=[example]),
         )
-    return made
+    return tables
 
 
-def _of_memory() -> dict[str, Any]:
-    """Its own keys, a strategy as text or table, then those of the bank."""
-    own = {f.name: f.default.name if isinstance(f.default, Spec) else f.default for f in fields(MemorySettings)}
-    del own["bank"]
-    made = _keys(MemorySettings, own)
-    made |= {name: (Maybe[Text | dict[str, Any]], made[name][1]) for name in STRATEGIES}
-    return made | _keys(Settings, {key: getattr(Settings(), key) for key in OF_BANK})
+def _memory_keys() -> dict[str, Any]:
+    """The keys of [memory] itself, with strategies as strings or tables, then those of the bank."""
+    defaults = {f.name: f.default.name if isinstance(f.default, Spec) else f.default for f in fields(MemorySettings)}
+    del defaults["bank"]
+    keys = _keys(MemorySettings, defaults)
+    keys |= {name: (Maybe[Text | dict[str, Any]], keys[name][1]) for name in STRATEGIES}
+    return keys | _keys(Settings, {key: getattr(Settings(), key) for key in OF_BANK})
 
 
 _calls = _keys(CallSettings, vars(CallSettings()))
@@ -93,9 +93,9 @@ ToolsTable = create_model(
     "ToolsTable",
     __base__=Table,
     __doc__="Tools that skills unlock.",
-    **cast(dict[str, Any], {"http_hosts": (Maybe[list[Text]], None), **_of_tools()}),
+    **cast(dict[str, Any], {"http_hosts": (Maybe[list[Text]], None), **_tool_keys()}),
 )
-BankTable = create_model("BankTable", __base__=Table, __doc__="How the bank behaves.", **_of_memory())
+BankTable = create_model("BankTable", __base__=Table, __doc__="How the bank behaves.", **_memory_keys())
 
 
 class ProjectTable(Table):

@@ -1,4 +1,4 @@
-"""Finds prompt files: in the user's folder, then in the folder of a user's plug-in, then beside our plug-ins."""
+"""Finds prompt files: in the user's folder, then beside the user's plug-in, then beside our plug-ins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 class FilePrompts:
-    """`folders` are searched before our own. `used` holds the sha256 of each text that was handed out, by name."""
+    """`Prompts` from files. `folders` are searched before our own. `used` has the sha256 of each text that was read."""
 
     def __init__(self, folders: Sequence[Path] = ()) -> None:
         for folder in folders:
@@ -29,7 +29,7 @@ class FilePrompts:
         return Prompt.parse(name, self.text(name))
 
     def text(self, name: str) -> str:
-        """The text of that name, or of a file of the user's when `name` is the path of one."""
+        """The text of the prompt with this name, or of the file with this path."""
         file = Path(name) if os.sep in name or name.endswith((".md", ".txt")) else self._find(name)
         try:
             text = file.read_text(encoding="utf-8")
@@ -43,10 +43,10 @@ class FilePrompts:
         for folder in self._folders:
             if (file := folder / f"{name}.md").is_file():
                 return file
-        ours = _shipped()
-        if name not in ours:
-            raise UnknownName("prompt", name, ours)
-        return ours[name]
+        shipped = _shipped()
+        if name not in shipped:
+            raise UnknownName("prompt", name, shipped)
+        return shipped[name]
 
 
 @cache

@@ -1,7 +1,7 @@
 """Quotas of a server: how many calls, tokens and dollars each agent may use in a day, kept in the store.
 
-What an agent has used today is one piece of its queued work, which waits and is never done: so the servers on one store
-share it, and a restart forgets nothing (design/108).
+What an agent has used today is stored as an entry of its work queue that always waits. So servers share it through
+their store, and a restart loses nothing (design/108).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from mulligan.core.work_queue import QUOTA, Queue
 from mulligan.recording.holders import owner
 
 SECONDS = 5.0
-"""How old what is known of other servers may be, and how long what was used may be unsaved."""
+"""How old the figures of other servers may be, and how long usage may be unsaved."""
 
 DAY = 86_400
 
 log = logging.getLogger("mulligan")
 
 _payer: ContextVar[str | None] = ContextVar("mulligan_payer", default=None)
-"""The agent for which models are asked here."""
+"""The agent that pays for models that are asked here."""
 
 
 class QuotaExceeded(MulliganError):
@@ -36,7 +36,7 @@ class QuotaExceeded(MulliganError):
 
 @dataclass(frozen=True)
 class Used:
-    """What an agent used in a day. unpriced: calls of models whose price is unknown."""
+    """The usage of an agent in a day. unpriced: calls of models whose price is unknown."""
 
     calls: int = 0
     tokens: int = 0
@@ -49,7 +49,7 @@ class Used:
 
 @dataclass(frozen=True)
 class Quota:
-    """How much each agent may use in a day (UTC): calls of tools, tokens, US dollars. None: any."""
+    """How much each agent may use in a day (UTC): calls of tools, tokens, US dollars. None: any amount."""
 
     calls: float | None = None
     tokens: float | None = None
@@ -57,19 +57,19 @@ class Quota:
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Quota:
-        """A quota of texts such as "calls=1000". Raises `InvalidInput`, `UnknownName`."""
-        found: dict[str, float] = {}
+        """The quota that texts such as "calls=1000" describe. Raises `InvalidInput`, `UnknownName`."""
+        values: dict[str, float] = {}
         for text in texts:
             name, _, number = text.partition("=")
             if name not in cls.__dataclass_fields__:
                 raise UnknownName("quota", name, cls.__dataclass_fields__, "Write it as calls=1000.")
             try:
-                found[name] = float(number)
+                values[name] = float(number)
             except ValueError:
                 raise InvalidInput(f"The quota {text!r} has no number: write it as {name}=1000.") from None
-            if not 0 < found[name] < float("inf"):
+            if not 0 < values[name] < float("inf"):
                 raise InvalidInput(f"The quota {text!r} must be above 0; to refuse an agent, give it no token.")
-        return cls(**found)
+        return cls(**values)
 
     def __bool__(self) -> bool:
         return any(value is not None for value in asdict(self).values())
@@ -92,7 +92,7 @@ class Quota:
 
 @dataclass
 class _QuotaAccount:
-    """What is known of an agent today. new: what is not in the store yet."""
+    """An agent's usage today: what is stored, and what is new since. looked: when the store was last read."""
 
     day: str
     stored: Used = Used()
@@ -115,7 +115,8 @@ class Quotas:
 
     @asynccontextmanager
     async def call(self, agent_id: str) -> AsyncGenerator[None]:
-        """A call for this agent, which pays for what models are asked in it. A call that has begun is finished.
+        """Counts a call of this agent, which also pays for models that are asked in it. A call that has begun is
+        finished.
 
         Raises `QuotaExceeded` before it begins.
         """
@@ -134,12 +135,12 @@ class Quotas:
             _payer.reset(token)
             try:
                 await self._save_old()
-            except StoreError as error:  # the call is done, and its answer is worth more
+            except StoreError as error:  # the call is done, and its answer must not be lost
                 log.warning("the usage of agents is not saved yet: %s", error)
 
     @contextmanager
     def watch(self, done: Operation) -> Generator[None]:
-        """The watcher of model calls. Work in the background is paid for by the agent whose work it is."""
+        """Watches model calls. For work in the background, the agent pays that it belongs to."""
         token = _payer.set(str(done.facts["agent"])) if done.kind == "upkeep" else None
         try:
             yield
@@ -152,12 +153,12 @@ class Quotas:
             self._account(agent_id).new += Used(0, usage.tokens, usage.cost or 0.0, unpriced)
 
     async def save(self) -> None:
-        """Saves all that was used."""
+        """Saves all usage."""
         for agent_id, account in list(self._accounts.items()):
             await self._save(agent_id, account)
 
     def _account(self, agent_id: str) -> _QuotaAccount:
-        """That of today. What was used before and not saved is forgotten: its day is over."""
+        """The agent's account of today. Unsaved usage of earlier days is dropped."""
         day = time.strftime("%Y-%m-%d", time.gmtime())
         account = self._accounts.get(agent_id)
         if account is None or account.day != day:
@@ -174,7 +175,7 @@ class Quotas:
         return account
 
     async def _save_old(self) -> None:
-        """Saves what has been unsaved for long, and forgets the accounts of earlier days."""
+        """Saves usage that has been unsaved for long, and drops the accounts of earlier days."""
         now, today = time.monotonic(), time.strftime("%Y-%m-%d", time.gmtime())
         for agent_id, account in list(self._accounts.items()):
             if account.day != today:
@@ -183,20 +184,20 @@ class Quotas:
                 await self._save(agent_id, account)
 
     async def _save(self, agent_id: str, account: _QuotaAccount) -> None:
-        """Adds what is new to what the store has. Where another server is saving, it stays new."""
+        """Adds new usage to the stored one. If another server is saving, it stays new."""
         if account.new == Used():
             return
         day, added, empty = account.day, account.new, {"day": account.day, **asdict(Used())}
         work = await self._queue.find(agent_id, QUOTA, day)
         if work is None:
-            for old in await self._queue.pending(agent_id, kind=QUOTA):  # of the days before
+            for old in await self._queue.pending(agent_id, kind=QUOTA):  # entries of earlier days
                 with suppress(LeaseLost):
                     _, claim = await self._queue.take(agent_id, old.id, self._owner, self._seconds + 10)
                     await self._queue.finish(claim, None)
             work = await self._queue.enqueue(QUOTA, agent_id, empty, key=day, waiting=True)
         with suppress(LeaseLost):  # another call or server is saving
-            found, claim = await self._queue.take(agent_id, work, self._owner, self._seconds + 10)
-            total = _used(found.payload) + added
+            stored, claim = await self._queue.take(agent_id, work, self._owner, self._seconds + 10)
+            total = _used(stored.payload) + added
             await self._queue.keep(claim, {"day": day, **asdict(total)})
             await self._queue.waits(claim)
             account.stored, account.looked = total, time.monotonic()

@@ -1,4 +1,4 @@
-"""The recipe of an episode: plain JSON from which a resume builds its roles again."""
+"""The recipe of an episode: its roles and settings as JSON, from which a resume builds the roles again."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from mulligan.core.scaling import scale_of
 from mulligan.text.files import read_text
 
 DEFAULT_STRATEGY = "evidence_and_reflexion"
-"""The strategy where none is named. A record names its own, which a resume keeps."""
+"""The strategy if none is named. A record names its own, which a resume keeps."""
 
 BEFORE: Mapping[str, Json] = {"checks": False}
-"""Values that older records imply, where the default of a newer setting differs."""
+"""Values that older records imply, if the default of a newer setting differs."""
 
 
 @dataclass(frozen=True)
 class Recipe:
     """The roles and settings of an episode, as they are recorded. A role given as an object is named `object:…`.
 
-    A setting of the form {"file": path} stands for that file's text, which is read afresh on a resume, too.
+    A setting of the form {"file": path} stands for that file's text, which a resume reads again.
 
     Attributes:
         model: None if no model was named and no role needs one.
@@ -33,17 +33,18 @@ class Recipe:
         learns: whether the episode teaches the bank.
         bank: the agent_id whose bank is opened for it. None: no bank is opened.
         top_k: how many lessons are recalled. None: the bank's own number.
-        memory: the bank's settings over those of [memory] in mulligan.toml.
-        agent: of a recipe made from an agent's files, what `app.agents` makes it from again. Its `files` are read
-            afresh on a resume.
+        memory: settings of the bank that override those of [memory] in mulligan.toml.
+        agent: for a recipe made from an agent's files, what `app.agents` makes it from again. A resume reads its
+            `files` again.
         environment: the world that the actor acts in.
         foresight: what is asked before critical actions. None: nothing.
         expansion: of a search, how many children a candidate gets. None: one line of trials.
         bench: the id of the benchmark run that the episode belongs to, which alone can resume it.
         edits: whether a person is asked about each reflection.
-        vision_model: describes images for models that cannot see. None: they are told that there was one.
+        vision_model: describes images to models that cannot read them. None: they are only told that there was an
+            image.
         scale: how many trajectories of the task there are, such as "parallel:5". None: one, or restarts.
-        checks: whether a reflector checks what it writes. False takes the settings that it has under `unchecked`.
+        checks: whether a reflector checks what it writes. False uses the settings of its attribute `unchecked`.
     """
 
     actor: Spec
@@ -94,7 +95,7 @@ class Recipe:
 
     @property
     def grouped(self) -> bool:
-        """Whether a run is a group of trajectories, of which the bank learns when all are over."""
+        """Whether a run is a group of trajectories, from which the bank learns when all are over."""
         scale = scale_of(self.scale)
         return scale is not None and scale.kind != "sequential"
 
@@ -103,9 +104,9 @@ class Recipe:
 
     @staticmethod
     def completed(settings: Mapping[str, Json]) -> dict[str, Json]:
-        """Settings as `to_json` gives them, of any version: one that did not exist yet has its default.
+        """Recorded settings of any version, with the defaults of settings that did not exist yet.
 
-        A new setting therefore has to default to what was done before it existed, or to stand in `BEFORE`.
+        The default of a new setting must therefore be what was done before it existed, or `BEFORE` must have it.
         """
         optional: dict[str, Json] = {f.name: f.default for f in fields(Recipe) if f.default is not MISSING}
         limits: Any = settings.get("limits") or {}
@@ -113,7 +114,7 @@ class Recipe:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Recipe:
-        """Reads what `to_json` wrote; keys that a newer version added say what was done before it."""
+        """The recipe that `to_json` wrote, in any version."""
         known = {f.name for f in fields(cls)}
         values = {key: value for key, value in {**BEFORE, **_renamed(data)}.items() if key in known}
         for role in ("actor", "evaluator", "reflector", "strategy"):
@@ -126,7 +127,7 @@ class Recipe:
 
 
 def _renamed(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings with the current name of one that older records have: `extraction = "none"` is `learn_share = 0`."""
+    """The settings, with `extraction = "none"` of older records as `learn_share = 0`."""
     memory: Mapping[str, Json] = settings.get("memory") or {}
     if memory.get("extraction") != "none":
         return settings
@@ -135,7 +136,7 @@ def _renamed(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def read_file(path: str, what: str) -> str:
-    """The text of a file that the user named, without the mark that some editors begin it with.
+    """The text of a file that the user named, without a byte order mark.
 
     Raises `InvalidInput` when it cannot be read.
     """
@@ -146,7 +147,7 @@ def read_file(path: str, what: str) -> str:
 
 
 def settled(settings: Mapping[str, Json], files: dict[str, str]) -> dict[str, Json]:
-    """The settings with the texts of the files that they name; `files` collects them by path."""
+    """The settings, with the texts of files in place of their paths. Adds the texts to `files` by path."""
     values: dict[str, Json] = {}
     for name, value in settings.items():
         if isinstance(value, dict) and set(value) == {"file"}:  # pyright: ignore[reportUnknownArgumentType]

@@ -1,10 +1,10 @@
-"""Removes runs and what they left behind: records, working folders, states in the user's repositories.
+"""Removes runs and what they left behind: records, working folders, and states in the user's repositories.
 
-    found = await removable_runs("3f2a", "77c01b9e")             # what would go, and what stays, and why
-    found = await removable_runs(older_than=timedelta(days=30))  # finished runs, and what nobody needs any more
-    await remove_runs(found)
+    runs = await removable_runs("3f2a", "77c01b9e")             # what would be removed, and what stays, and why
+    runs = await removable_runs(older_than=timedelta(days=30))  # old finished runs, and leftovers
+    await remove_runs(runs)
 
-Lessons stay, and say that their run was removed; so do the branches that hold results.
+Lessons stay, and say that their run was removed. Branches with results stay, too.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from mulligan.recording.leases import leased
 from mulligan.workspace.leftovers import Leftovers, leftovers, repository_of
 
 PAGE = 1000
-"""Episodes read at once."""
+"""Episodes that are read at once."""
 
-MOST = 2**62
-"""No limit, for SQLite."""
+NO_LIMIT = 2**62
+"""As a limit of rows, for SQLite."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,9 @@ class Removable:
     Attributes:
         id: of the run, or of the episode that left something.
         what: a description.
-        stays: why it is not removed, or "".
-        episodes: the recorded ones.
+        stays: why it is not removed; "" if it is.
+        episodes: the ids of its recorded episodes.
+        left: what it left in folders and repositories.
         states: whether to remove the states of trials, or only the working folders.
     """
 
@@ -57,36 +58,38 @@ class Removable:
 async def removable_runs(
     *runs: str, older_than: timedelta | None = None, store: Store | None = None
 ) -> Sequence[Removable]:
-    """What `remove_runs` would remove: the named runs (by id, or the beginning of one), finished or not.
+    """What `remove_runs` would remove: the runs with these ids or prefixes of ids, finished or not.
 
-    Without names: leftovers of runs that are no longer recorded, working folders of finished runs and, with
+    Without ids: leftovers of runs that are no longer recorded, working folders of finished runs and, with
     `older_than`, finished runs that started longer ago. Raises `NotFound`.
     """
     async with opened_store(store, load()) as at:
         left = await _left_behind(at)
         if runs:
-            return [await _named(at, run, left) for run in runs]
-        recorded = await _recorded(at)
-        old = [] if older_than is None else await _old(at, recorded, time.time() - older_than.total_seconds(), left)
-        going = {episode for run in old for episode in run.episodes}
-        unreadable = set(await at.ids("", limit=MOST)) - set(recorded)  # they may be mended later
-        rest = {id: one for id, one in left.items() if id not in going | unreadable}
-        return [*old, *_unneeded(rest, recorded)]
+            return [await _named_run(at, run, left) for run in runs]
+        recorded = await _all_briefs(at)
+        old_runs: list[Removable] = []
+        if older_than is not None:
+            old_runs = await _old_runs(at, recorded, time.time() - older_than.total_seconds(), left)
+        removed_episodes = {episode for run in old_runs for episode in run.episodes}
+        unreadable = set(await at.ids("", limit=NO_LIMIT)) - set(recorded)  # they may be repaired later
+        others = {id: one for id, one in left.items() if id not in removed_episodes | unreadable}
+        return [*old_runs, *_leftovers(others, recorded)]
 
 
 async def remove_runs(found: Sequence[Removable], *, store: Store | None = None) -> Sequence[Removable]:
     """Removes what `removable_runs` lists, except what has to stay. In the result, `stays` also says what could not be
     removed.
 
-    A run in progress is not removed. Restoring a back-up of the configured store does not bring a removed run back;
-    this does not hold for a store that you pass.
+    A run in progress is not removed. Restoring a back-up of the configured store does not restore a removed run; for a
+    store that you pass, it does.
     """
     async with opened_store(store, load()) as at:
         erasures = erasures_file(load().store) if store is None else None
-        return [one if one.stays else await _removed(at, one, erasures) for one in found]
+        return [one if one.stays else await _remove(at, one, erasures) for one in found]
 
 
-async def _removed(at: Store, one: Removable, erasures: Path | None) -> Removable:
+async def _remove(at: Store, one: Removable, erasures: Path | None) -> Removable:
     try:
         async with AsyncExitStack() as stack:
             leases = [await stack.enter_async_context(leased(at, id, removing=True)) for id in one.episodes]
@@ -94,14 +97,14 @@ async def _removed(at: Store, one: Removable, erasures: Path | None) -> Removabl
                 if not await asyncio.to_thread(left.remove, states=one.states):
                     return replace(one, stays=_in_use(left))
             with noted_erasure(erasures if leases else None, episodes=[lease.episode for lease in leases]):
-                for lease in leases:  # last, so that after an interruption the rest is found again
+                for lease in leases:  # last, so that the rest is found again after an interruption
                     await at.remove(lease)
     except (LeaseLost, WorkspaceError, OSError) as error:
         return replace(one, stays=str(error))
     return one
 
 
-async def _named(at: Store, name: str, left: Mapping[str, Leftovers]) -> Removable:
+async def _named_run(at: Store, name: str, left: Mapping[str, Leftovers]) -> Removable:
     try:
         ids = tuple(await at.resolve(name))
     except NotFound:
@@ -116,18 +119,19 @@ async def _named(at: Store, name: str, left: Mapping[str, Leftovers]) -> Removab
     first, stop = episodes[0], episodes[-1].stop
     if bench := first.head.settings.get("bench"):
         return Removable(first.run, f"of the benchmark run {bench}", "a benchmark's report needs its episodes", ids)
-    return _run(first.run or first.id, ids, stop and stop.reason, sum(len(e.trials) for e in episodes), left)
+    trials = sum(len(episode.trials) for episode in episodes)
+    return _removable_run(first.run or first.id, ids, stop and stop.reason, trials, left)
 
 
-async def _old(
+async def _old_runs(
     at: Store, recorded: Mapping[str, Brief], before: float, left: Mapping[str, Leftovers]
 ) -> list[Removable]:
     runs = dict[str, list[Brief]]()
     for brief in recorded.values():
         runs.setdefault(brief.run or brief.id, []).append(brief)
-    found = list[Removable]()
+    removable = list[Removable]()
     for run, briefs in runs.items():
-        if any(not _over(brief) or brief.started > before for brief in briefs):
+        if any(not _is_over(brief) or brief.started > before for brief in briefs):
             continue
         try:
             if (await at.load(briefs[0].id)).head.settings.get("bench"):
@@ -135,44 +139,44 @@ async def _old(
         except StoreError:
             continue
         ids = tuple(brief.id for brief in briefs)
-        found.append(_run(run, ids, briefs[0].stop, sum(brief.trials for brief in briefs), left))
-    return found
+        removable.append(_removable_run(run, ids, briefs[0].stop, sum(brief.trials for brief in briefs), left))
+    return removable
 
 
-def _run(
+def _removable_run(
     run: str, ids: tuple[str, ...], reason: StopReason | None, trials: int, left: Mapping[str, Leftovers]
 ) -> Removable:
-    its = tuple(left[id] for id in ids if id in left)
+    leftovers_of_run = tuple(left[id] for id in ids if id in left)
     ended = (reason or "not finished").replace("_", " ")
-    what = _described(f"{ended}, {trials} trial{'' if trials == 1 else 's'}", its)
-    stays = next((_in_use(one) for one in its if one.in_use), "")
-    return Removable(run, what, stays, ids, its)
+    description = _described(f"{ended}, {trials} trial{'' if trials == 1 else 's'}", leftovers_of_run)
+    stays = next((_in_use(one) for one in leftovers_of_run if one.in_use), "")
+    return Removable(run, description, stays, ids, leftovers_of_run)
 
 
-def _unneeded(left: Mapping[str, Leftovers], recorded: Mapping[str, Brief]) -> list[Removable]:
-    found = list[Removable]()
+def _leftovers(left: Mapping[str, Leftovers], recorded: Mapping[str, Brief]) -> list[Removable]:
+    removable = list[Removable]()
     for id, one in left.items():
         brief = recorded.get(id)
         if brief is None:
             stays = "" if one.ours else f"another store may have its record. To remove it: mulligan runs rm {id} --yes"
-            found.append(
+            removable.append(
                 Removable(
                     id, _described("no longer recorded", [one]), _in_use(one) if one.in_use else stays, left=(one,)
                 )
             )
         elif one.working:
-            stays = "" if _over(brief) else f"the run is not finished. To remove it: mulligan runs rm {id} --yes"
+            stays = "" if _is_over(brief) else f"the run is not finished. To remove it: mulligan runs rm {id} --yes"
             stays = _in_use(one) if one.in_use else stays
-            found.append(Removable(id, "its working folder", stays, left=(one,), states=False))
-    return found
+            removable.append(Removable(id, "its working folder", stays, left=(one,), states=False))
+    return removable
 
 
-def _over(brief: Brief) -> bool:
+def _is_over(brief: Brief) -> bool:
     return brief.stop is not None and brief.stop not in RESUMABLE
 
 
 def _described(beginning: str, left: Sequence[Leftovers]) -> str:
-    """A description with what is in folders and repositories."""
+    """A description that also says what is in folders and repositories."""
     states = sum(len(names) for one in left for names in one.refs.values())
     repositories = dict.fromkeys(repository for one in left for repository in one.refs)
     parts = [beginning]
@@ -185,24 +189,25 @@ def _in_use(left: Leftovers) -> str:
     return f"a process is working in {left.folder}: let it finish, or end it first"
 
 
-async def _recorded(at: Store) -> Mapping[str, Brief]:
+async def _all_briefs(at: Store) -> Mapping[str, Brief]:
     """All episodes, newest first."""
-    found, last = dict[str, Brief](), None
-    while page := await at.briefs(before=last, limit=PAGE):
-        found |= {brief.id: brief for brief in page}
-        last = page[-1].id
-    return found
+    briefs, before = dict[str, Brief](), None
+    while page := await at.briefs(before=before, limit=PAGE):
+        briefs |= {brief.id: brief for brief in page}
+        before = page[-1].id
+    return briefs
 
 
 async def _left_behind(at: Store) -> Mapping[str, Leftovers]:
-    """By episode, in our data and in the repositories of recorded runs and of the current folder."""
-    data, folders = [str(home() / "workspaces")], [str(Path.cwd())]
+    """The leftovers in our data folders and in the repositories of recorded runs and of the current folder, by
+    episode."""
+    data_folders, folders = [str(home() / "workspaces")], [str(Path.cwd())]
     for settings in await at.workspaces():
-        data += [str(settings["data"])] if settings.get("data") else []
+        data_folders += [str(settings["data"])] if settings.get("data") else []
         folders.append(str(settings.get("folder", ".")))
 
     def search() -> Mapping[str, Leftovers]:
         repositories = [repository for folder in dict.fromkeys(folders) if (repository := repository_of(folder))]
-        return leftovers([str(Path(top).expanduser().resolve()) for top in data], repositories)
+        return leftovers([str(Path(top).expanduser().resolve()) for top in data_folders], repositories)
 
     return await asyncio.to_thread(search)

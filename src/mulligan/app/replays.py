@@ -1,6 +1,7 @@
-"""Runs the first try of a recorded episode again, to try lessons on it: nothing is recorded, and nothing has an effect.
+"""Runs the first try of a recorded episode again, to test lessons on it. Nothing is recorded, and nothing has an
+effect.
 
-See bank/learn/admission.py and design/164.
+bank/learn/admission.py decides by such replays which lessons are shown: design/164.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ UNREPEATABLE: Mapping[str, str] = {
     "workspace": "it changed a workspace",
     "foresight": "a foresight watched over it",
 }
-"""Why an episode is never run again, by the part of its recipe."""
+"""Parts of a recipe with which an episode is never run again, and why."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class RecordedRuns:
             return await store.load(id)
 
     def why_not(self, episode: Episode) -> str:
+        """Why the episode cannot be run again; "" if it can."""
         settings: Mapping[str, Any] = episode.head.settings
         if "actor" not in settings:
             return "no run of solve, run or bench taught it"
@@ -57,22 +59,24 @@ class RecordedRuns:
         return ""
 
     async def draw(self, episode: Episode, recall: Recall, number: int) -> Episode:
-        from mulligan.app.compose import Drive, Parts, compose  # a bank that tries nothing does without all of this
+        """Runs the first try again with the lessons of this recall. number: counts the runs from 0, and varies the
+        seed."""
+        from mulligan.app.compose import Drive, Parts, compose  # heavy, and a bank without replays does not need it
         from mulligan.app.runner import restart_seed
         from mulligan.sandbox.local import LocalSandbox
 
         recipe = replace(Recipe.from_json(episode.head.settings), edits=False)
         parts = Parts(self.models.open, LocalSandbox(level=recipe.sandbox))
-        going = Drive(meter=Meter(), seed=restart_seed(episode.head.seed, number + 1))
-        composition = compose(recipe, parts, going)
-        now = Episode(episode.id, episode.task, plan=Plan(), head=composition.head, recall=recall)
+        drive_settings = Drive(meter=Meter(), seed=restart_seed(episode.head.seed, number + 1))
+        composition = compose(recipe, parts, drive_settings)
+        current = Episode(episode.id, episode.task, plan=Plan(), head=composition.head, recall=recall)
 
         async def record(event: Event) -> Episode:
-            nonlocal now
-            now = advance(now, event)
-            return now
+            nonlocal current
+            current = advance(current, event)
+            return current
 
-        ended = await drive(now, composition.roles, replace(recipe.limits, trials=1), record, going.meter)
-        if ended.stop and ended.stop.reason == "error":
-            raise ModelError(f"episode {episode.id} could not be run again: {ended.stop.detail}")
-        return ended
+        replay = await drive(current, composition.roles, replace(recipe.limits, trials=1), record, drive_settings.meter)
+        if replay.stop and replay.stop.reason == "error":
+            raise ModelError(f"episode {episode.id} could not be run again: {replay.stop.detail}")
+        return replay

@@ -75,13 +75,15 @@ def _recipe(agent: Agent, options: RunOptions, session: Session) -> Recipe:
     config, bank, settings = session.config, options.bank, options.settings or {}
     if bank == "" or (bank is None and agent.memory is not None):
         bank = (agent.memory and agent.memory.bank) or agent.name
-    needy = [tool for tool in tools_of(agent) if needs_workspace(tool)]
+    workspace_tools = [tool for tool in tools_of(agent) if needs_workspace(tool)]
     workspace = options.workspace
-    if needy and workspace is None and agent.source.path.name != "AGENT.md":  # as the program that it comes from does
+    is_foreign = agent.source.path.name != "AGENT.md"
+    if workspace_tools and workspace is None and is_foreign:  # as the program that the agent comes from does
         workspace = Path.cwd()
         session.notice(f"{agent.name} works on a copy of {workspace}.")
-    if needy and workspace is None:
-        raise InvalidInput(f"{agent.name} works in a folder ({', '.join(needy)}): give it with workspace=DIR.")
+    if workspace_tools and workspace is None:
+        listed = ", ".join(workspace_tools)
+        raise InvalidInput(f"{agent.name} works in a folder ({listed}): give it with workspace=DIR.")
     if "workspace" in settings and workspace is None:
         raise InvalidInput("A mode needs a workspace: give its folder (workspace=DIR).")
     check_packages(tools_of(agent))

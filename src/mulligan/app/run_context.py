@@ -1,4 +1,4 @@
-"""What the journal, the bank and the queue have of an episode, besides its own record."""
+"""What the journal, the bank and the queue know about an episode, besides its own record."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ LEARNING: Mapping[str, str] = {
     "running": "Learning now.",
     "waiting": "The bank has a question for you. To see it: mulligan memory pending",
 }
-"""What is said of work of the bank that is not done, by its status."""
+"""Messages about unfinished work of the bank, by its status."""
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a page has that the record of the episode itself does not.
+    """What a page shows besides the record of the episode itself.
 
     Attributes:
-        steps: of its journal.
-        running: whether somebody drives it now.
-        lessons: what the bank learned from it; no_lessons_because: why there are none (yet), in a sentence.
-        receipt: of its recall; withheld_lessons: those that its draw withheld.
-        calls: the steps by the number of the try; 0: of none.
-        prompts: who says what in the first question to the actor, by the number of the try.
+        steps: the steps of its journal.
+        running: whether it is driven now.
+        lessons: the lessons that the bank learned from it.
+        no_lessons_because: why there are none (yet), in a sentence.
+        receipt: the receipt of its recall.
+        withheld_lessons: the lessons that the recall withheld at random.
+        calls: the steps by the number of the try; 0: steps that belong to none.
+        prompts: the roles and texts of the first question to the actor, by the number of the try.
     """
 
     steps: Sequence[StepRow] = ()
@@ -45,34 +47,34 @@ class RunContext:
 
 
 async def run_context(store: Store, episode: Episode, *, only: str | None = None) -> RunContext:
-    """What the journal, the bank and the queue have of an episode. only: the bank that may be read; None: any."""
+    """What the journal, the bank and the queue know about an episode. only: the bank that may be read; None: any."""
     steps = await store.steps(episode.id)
     running = episode.stop is None and await store.holder(episode.id) is not None
-    known = RunContext(steps, running, calls=_by_trial(steps), prompts=_prompts(steps))
+    context = RunContext(steps, running, calls=_by_trial(steps), prompts=_prompts(steps))
     agent, receipt = str(episode.head.settings.get("bank") or episode.agent), None
     if only not in (None, agent):
-        return replace(known, no_lessons_because="Its bank is not available here.")
+        return replace(context, no_lessons_because="Its bank is not available here.")
     if episode.recall is not None:
         with suppress(NotFound, Unreadable):
             receipt = await store.memory.lessons.receipt(agent, episode.recall.id)
     withheld = await store.memory.lessons.there(agent, list(receipt.withheld)) if receipt else ()
     work = await _learning(store, agent, episode, receipt)
-    ids = [str(id) for one in work for id in _ids(one.result)]
+    ids = [str(id) for piece in work for id in _ids(piece.result)]
     lessons = await store.memory.lessons.there(agent, list(dict.fromkeys(ids)))
     why = "" if lessons else _why_nothing(episode, work)
-    return replace(known, lessons=lessons, no_lessons_because=why, receipt=receipt, withheld_lessons=withheld)
+    return replace(context, lessons=lessons, no_lessons_because=why, receipt=receipt, withheld_lessons=withheld)
 
 
 async def _learning(store: Store, agent: str, episode: Episode, receipt: Receipt | None) -> Sequence[Queued]:
-    """The work of the bank that learns from an episode, alone or with others of its task."""
+    """The work of the bank that learns from this episode, alone or together with others of its task."""
     from mulligan.bank.learn.learning import key_of  # loads the bank
 
-    queue, found = store.memory.queue, list[str]()
+    queue, ids = store.memory.queue, list[str]()
     for kind in ("facts", "extract"):
-        found += [id] if (id := await queue.find(agent, kind, key_of([episode]))) else []
-    found += [one.work for one in receipt.outcomes if one.work] if receipt else []
+        ids += [id] if (id := await queue.find(agent, kind, key_of([episode]))) else []
+    ids += [outcome.work for outcome in receipt.outcomes if outcome.work] if receipt else []
     work: list[Queued] = []
-    for id in dict.fromkeys(found):
+    for id in dict.fromkeys(ids):
         with suppress(NotFound, Unreadable):
             work.append(await queue.look(agent, id))
     return work
@@ -84,12 +86,12 @@ def _ids(result: Any) -> Sequence[Any]:
 
 
 def _why_nothing(episode: Episode, work: Sequence[Queued]) -> str:
-    for one in work:
-        if one.status in LEARNING:
-            return LEARNING[one.status]
-        if one.status == "failed":
-            return f"Learning failed: {one.error}"
-    reasons = [str(table_of(one.result).get("nothing_because") or "") for one in work]
+    for piece in work:
+        if piece.status in LEARNING:
+            return LEARNING[piece.status]
+        if piece.status == "failed":
+            return f"Learning failed: {piece.error}"
+    reasons = [str(table_of(piece.result).get("nothing_because") or "") for piece in work]
     if work:
         return next(filter(None, reasons), "Nothing: the bank found nothing new in it.")
     if episode.head.settings.get("learns"):
@@ -98,24 +100,24 @@ def _why_nothing(episode: Episode, work: Sequence[Queued]) -> str:
 
 
 def table_of(value: Any) -> dict[str, Any]:
-    """The value if it is an object of JSON, else an empty one."""
+    """The value if it is a JSON object, else an empty one."""
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def messages_of(request: Any) -> Sequence[tuple[str, str]]:
-    """Who says what in a question to a model, as the journal has it; empty for other requests."""
-    found = table_of(request).get("messages")
-    messages = map(table_of, cast(list[Any], found) if isinstance(found, list) else [])
-    return [(str(one.get("role", "")), str(one.get("text", ""))) for one in messages]
+    """The roles and texts of the messages in a journaled question to a model; empty for other requests."""
+    listed = table_of(request).get("messages")
+    messages = map(table_of, cast(list[Any], listed) if isinstance(listed, list) else [])
+    return [(str(message.get("role", "")), str(message.get("text", ""))) for message in messages]
 
 
 def _prompts(steps: Sequence[StepRow]) -> Mapping[int, Sequence[tuple[str, str]]]:
-    """Who says what in the first question to the actor, by the number of the try."""
-    found = dict[int, Sequence[tuple[str, str]]]()
+    """The roles and texts of the first question to the actor, by the number of the try."""
+    prompts = dict[int, Sequence[tuple[str, str]]]()
     for call, row in zip(calls_of(steps), steps, strict=True):
-        if call.move == "act" and call.name.startswith("model.") and call.trial not in found:
-            found[call.trial] = messages_of(row.request)
-    return {trial: messages for trial, messages in found.items() if messages}
+        if call.move == "act" and call.name.startswith("model.") and call.trial not in prompts:
+            prompts[call.trial] = messages_of(row.request)
+    return {trial: messages for trial, messages in prompts.items() if messages}
 
 
 # --- steps of the journal -------------------------------------------------------------------------------------------
@@ -126,10 +128,11 @@ class Call:
     """A step of the journal: a model call, a tool call, or another effect.
 
     Attributes:
-        number: among the steps of the episode, from 1.
-        name: what was called, such as "model.actor#1"; `move` is what it was called for, such as "act".
-        model: the one that answered a model call.
-        usage: of a model call that is done.
+        number: its number in the episode, from 1.
+        move: the move that it belongs to, such as "act".
+        name: what was called, such as "model.actor#1".
+        model: the model that answered a model call.
+        usage: the usage of a finished model call.
     """
 
     number: int
@@ -146,10 +149,10 @@ def calls_of(steps: Sequence[StepRow]) -> Sequence[Call]:
 
 
 def _by_trial(steps: Sequence[StepRow]) -> Mapping[int, Sequence[Call]]:
-    found = dict[int, list[Call]]()
+    calls_by_trial = dict[int, list[Call]]()
     for call in calls_of(steps):
-        found.setdefault(call.trial, []).append(call)
-    return found
+        calls_by_trial.setdefault(call.trial, []).append(call)
+    return calls_by_trial
 
 
 def _call(number: int, row: StepRow) -> Call:

@@ -37,7 +37,7 @@ OnStart: TypeAlias = Callable[[Episode, Limits], None]
 
 @dataclass(frozen=True)
 class _Ready:
-    """An episode with its roles, ready to be driven. is_new: it was begun just now. fork: it was forked just now."""
+    """An episode with its roles, ready to be driven. is_new, fork: whether it was just begun, or just forked."""
 
     episode: Episode
     ledger: Ledger
@@ -52,8 +52,8 @@ class _Ready:
 class Runner:
     """Drives episodes of one recipe on one store.
 
-    agent: the tenant whose record it is. known: see `StoredJournal`. wait: seconds to wait for another process that
-    drives an episode.
+    agent: the agent that the record belongs to. known: see `StoredJournal`. wait: seconds to wait if another process
+    drives the episode.
     """
 
     store: Store
@@ -68,7 +68,7 @@ class Runner:
     wait: float = 0.0
 
     async def run(self, task: Task, over: Sequence[Episode] = ()) -> Episode:
-        """Run up to k restarts, none with memory of another (pass@k of Reflexion's code), until one solves the task.
+        """Runs up to k independent restarts (pass@k of Reflexion's code), until one solves the task.
 
         over: finished episodes of the run. Returns the best episode: a solved one, else the one whose best attempt
         scored highest, else the newest.
@@ -77,24 +77,24 @@ class Runner:
             raise InvalidInput("The task is empty: describe what to do.")
         try:
             task.prompt.encode()
-        except UnicodeEncodeError as error:  # bytes of another encoding on the command line
+        except UnicodeEncodeError as error:  # from bytes in another encoding on the command line
             raise InvalidInput(
                 f"The task is not valid UTF-8 (character {error.start}): no model could read it."
             ) from None
-        done, run = list(over), over[-1].run if over else secrets.token_hex(4)
+        finished, run = list(over), over[-1].run if over else secrets.token_hex(4)
         if self.recipe.grouped:
             return (await self.group(run, run, task))[0]
-        while len(done) < self.recipe.restarts and not any(_final(e) for e in done):
-            number = len(done) + 1
+        while len(finished) < self.recipe.restarts and not any(_final(e) for e in finished):
+            number = len(finished) + 1
             seed = restart_seed(self.recipe.seed, number)
-            done.append(await self._drive(await self._begun(f"{run}.{number}", run, task, seed)))
-        return max(done, key=worth)
+            finished.append(await self._drive(await self._begun(f"{run}.{number}", run, task, seed)))
+        return max(finished, key=worth)
 
     async def group(self, prefix: str, run: str, task: Task) -> list[Episode]:
         """The trajectories of a scaled task, the best first, then in their order. The bank learns once all are over.
 
-        They run at most `MAX_PARALLEL` at a time and know nothing of each other. One that is over stays as it is, and
-        one that was interrupted resumes at its first unfinished step.
+        At most `MAX_PARALLEL` run at a time, and they are independent. One that is over stays as it is, and one that
+        was interrupted resumes at its first unfinished step.
 
         Args:
             prefix: of the ids of the trajectories, before their number.
@@ -103,19 +103,19 @@ class Runner:
         """
         assert self.recipe.scale is not None
         scale = Scale.parse(self.recipe.scale)
-        room, over = asyncio.Semaphore(MAX_PARALLEL), dict[int, Episode]()
+        semaphore, over = asyncio.Semaphore(MAX_PARALLEL), dict[int, Episode]()
 
-        async def one(number: int) -> None:
-            async with room:
+        async def run_one(number: int) -> None:
+            async with semaphore:
                 over[number] = await self._trajectory(f"{prefix}.{number}", run, task, number)
 
         try:
             async with asyncio.TaskGroup() as tasks:
                 for number in range(1, scale.k + 1):
-                    tasks.create_task(one(number))
+                    tasks.create_task(run_one(number))
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        if len(over) < scale.k:  # a group of tasks passes over one that was cancelled by its own model or tool
+        if len(over) < scale.k:  # a TaskGroup ignores a task that its own model or tool cancelled
             raise asyncio.CancelledError
         episodes = [over[number] for number in sorted(over)]
         from mulligan.app.scaling import best_of
@@ -135,7 +135,7 @@ class Runner:
         return episode if episode.over else await self.resume_episode(episode)
 
     async def begin(self, id: str, run: str, task: Task, seed: int) -> Episode:
-        """Start an episode of this task and drive it to its stop. `id` must be new."""
+        """Starts an episode of this task and drives it to its stop. `id` must be new."""
         return await self._drive(await self._begun(id, run, task, seed))
 
     async def _begun(self, id: str, run: str, task: Task, seed: int) -> _Ready:
@@ -143,29 +143,31 @@ class Runner:
         composition = ready.composition
         composition.check_images(task := checked_images(task))
         episode = replace(ready.episode, task=task, plan=self._plan(composition), head=composition.head)
-        await ready.ledger.begin(episode, composition.texts)  # first, so that what is made for it can be found again
+        await ready.ledger.begin(episode, composition.texts)  # first, so that what is created for it can be found again
         return replace(ready, episode=episode, is_new=True)
 
     async def _ready(self, episode: Episode, seed: int, recorded: Head | None = None, fork: bool = False) -> _Ready:
-        """The episode with its roles, which are composed before it is held: what cannot work is refused."""
+        """The episode with its roles. They are composed before the episode is held, so that mistakes are refused
+        first."""
         recipe = await self._with_seen(episode.task, recorded)
         journal = StoredJournal(fork=fork, observer=self.on_step, known=self.known)
         drive = Drive(journal, Meter(), seed, self.store)
         return _Ready(episode, self._ledger(), compose(recipe, self.parts, drive), journal, drive.meter, fork)
 
     async def _with_seen(self, task: Task, recorded: Head | None) -> Recipe:
-        """The recipe; where its strategy learns, with what was seen of its arms: as recorded, or as it is now."""
+        """The recipe. If its strategy learns, `seen` has the counts of its arms: the recorded ones, or the current
+        ones."""
         recipe, spec = self.recipe, self.recipe.strategy
         if "strategy" in self.parts.objects or spec.name.startswith(OBJECT) or "seen" in spec.settings:
             return recipe
         if not with_defaults(find("strategies", spec.name), AdaptingStrategy).learns:
             return recipe
-        before: Json = recorded.settings.get("strategy") if recorded else None
-        if before and before["name"] == spec.name and "seen" in before["settings"]:
-            settings = {**spec.settings, "seen": before["settings"]["seen"]}
+        recorded_strategy: Json = recorded.settings.get("strategy") if recorded else None
+        if recorded_strategy and recorded_strategy["name"] == spec.name and "seen" in recorded_strategy["settings"]:
+            settings = {**spec.settings, "seen": recorded_strategy["settings"]["seen"]}
         else:
-            asks = recipe.model and asks_model("actor", recipe.actor, self.parts.objects)
-            actor = self.parts.model(recipe.model).id if asks and recipe.model else f"actor {recipe.actor.name}"
+            uses_model = recipe.model and asks_model("actor", recipe.actor, self.parts.objects)
+            actor = self.parts.model(recipe.model).id if uses_model and recipe.model else f"actor {recipe.actor.name}"
             settings = settings_with(spec.settings, await self.store.arms(actor, task.kind), task.kind)
         return replace(recipe, strategy=Spec(spec.name, settings))
 
@@ -176,7 +178,7 @@ class Runner:
         return Plan(self.recipe.recalls, composition.roles.reflector is not None, self.recipe.expansion)
 
     async def _forget(self, ledger: Ledger, episode: Episode) -> None:
-        """Remove an episode in which nothing was done because its check cannot judge it."""
+        """Removes an episode in which nothing was done because its check cannot judge it."""
         async with ledger.hold(episode.id) as entry:
             if not entry.events and not entry.steps:
                 if self.parts.workspace is not None:
@@ -184,32 +186,33 @@ class Runner:
                 await self.store.remove(entry.lease)
 
     async def resume(self, run: Sequence[Episode], *, fork: bool = False) -> Episode:
-        """Resume the unfinished episodes of the run (a fork: the first), then make the restarts that are left.
+        """Resumes the unfinished episodes of the run (a fork: only the first), then runs the remaining restarts.
 
-        If the run is over, deliver a result that was not delivered; a fork continues its first episode alone.
+        If the run is over, delivers a result that was not delivered; a fork continues only its first episode.
 
         Raises `JournalDiverged` if what it depends on has changed (`fork` continues under a new id),
         `LeaseLost` while another process drives it, `InvalidInput` if nothing is left to do.
         """
         if self.recipe.grouped:
-            if fork:  # it continues one trajectory alone
+            if fork:  # a fork continues a single trajectory
                 return await replace(self, recipe=replace(self.recipe, scale=None)).resume(run, fork=True)
             return (await self.group(run[0].run, run[0].run, run[0].task))[0]
         over = [e for e in run if e.over]
         paused = [e for e in run if e not in over]
         if fork and not paused:
             return await self.resume_episode(run[0], fork=True)
-        left = self.recipe.restarts - len(run)
-        if not paused and (left <= 0 or any(e.solved for e in over)):
-            if self.parts.bank is not None:  # the process may have been killed before it told the outcome
+        restarts_left = self.recipe.restarts - len(run)
+        if not paused and (restarts_left <= 0 or any(e.solved for e in over)):
+            if self.parts.bank is not None:  # the process may have been killed before it reported the outcome
                 from mulligan.app.teaching import tell_outcome
 
                 for episode in over:
                     await tell_outcome(self.parts.bank, episode, self.notice)
             if await self._deliver_missed(over[-1]):
                 return max(over, key=worth)
+            reasons = ", ".join(episode.stop.reason for episode in run if episode.stop)
             raise InvalidInput(
-                f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume. To continue from its first "
+                f"Run {run[0].run} is over ({reasons}): there is nothing to resume. To continue from its first "
                 "episode, as a new run: fork=True with a higher limit, such as tries=N."
             )
         for episode in paused[:1] if fork else paused:
@@ -219,7 +222,8 @@ class Runner:
         return await self.run(run[0].task, over)
 
     async def resume_episode(self, episode: Episode, *, fork: bool = False) -> Episode:
-        """Resume an episode at its first unfinished step; a fork also continues a finished one, if the limits allow.
+        """Resumes an episode at its first unfinished step. A fork also continues a finished one, if the limits allow
+        it.
 
         Raises as `resume` does.
         """
@@ -240,7 +244,7 @@ class Runner:
         return await self._drive(ready)
 
     async def _drive(self, ready: _Ready) -> Episode:
-        """Drive the episode to its stop, as its holder."""
+        """Drives the episode to its stop, holding its lease."""
         episode, ledger, journal = ready.episode, ready.ledger, ready.journal
         facts: dict[str, Json] = {"episode": episode.id, "agent": episode.agent}
         with operation("episode", facts=facts, content={"task": episode.task.prompt}) as done:
@@ -276,7 +280,7 @@ class Runner:
             return episode
 
     async def _deliver_missed(self, episode: Episode) -> bool:
-        """Deliver a result that a process was killed before delivering. False: there is none."""
+        """Delivers a result that a killed process did not deliver. Returns False if there is none."""
         steps = await self.store.steps(episode.id)
         if not deliverable(self.parts.workspace, episode) or any(s.key == DELIVERED and s.done for s in steps):
             return False
@@ -289,14 +293,10 @@ class Runner:
 
 
 def restart_seed(seed: int, number: int) -> int:
-    """The seed of the restart of this number, from 1. No trial of one restart has the seed of another's."""
+    """The seed of restart `number`, from 1. No trials of two restarts have the same seed."""
     return seed + 1000 * (number - 1)
 
 
 def _final(episode: Episode) -> bool:
-    """Solved, or stopped by an error that the next restart would meet too."""
+    """Whether no restart should follow: it is solved, or stopped by an error that the next one would meet, too."""
     return episode.stop is not None and episode.stop.reason in ("solved", "error")
-
-
-def _ends(run: Sequence[Episode]) -> str:
-    return ", ".join(e.stop.reason for e in run if e.stop)

@@ -24,11 +24,11 @@ from mulligan.recording.journal import StoredJournal
 from mulligan.recording.ledger import Ledger
 
 COMPARE = "compare"
-"""What the keys of the steps begin with in which the trajectories were compared. They are in the first one's record."""
+"""The prefix of the keys of steps that compare trajectories, in the record of the first one."""
 
 
 def scaled(recipe: Recipe, scale: str | None, chosen: Collection[str] = ()) -> Recipe:
-    """The recipe with the roles and limits that this scale brings, before any settings of the user's.
+    """The recipe with the roles and limits of this scale, before any settings of the user.
 
     Sequential: every attempt is checked again by `recheck`, and the next one sees it with all notes. Otherwise the
     actor samples at `DEFAULT_TEMPERATURE`, if it has temperatures.
@@ -36,35 +36,36 @@ def scaled(recipe: Recipe, scale: str | None, chosen: Collection[str] = ()) -> R
     Args:
         recipe: of one trajectory.
         scale: such as "parallel:5"; None leaves the recipe as it is.
-        chosen: what the user has set, of "trials", "strategy" and "reflector".
+        chosen: which of "trials", "strategy" and "reflector" the user has set.
 
     Raises:
-        InvalidInput: the scale is not one, or cannot go together with something else.
+        InvalidInput: the scale is not valid, or cannot be combined with something else.
     """
     if scale is None:
         return recipe
-    kind = Scale.parse(scale)
-    if kind.kind == "sequential":
-        if taken := sorted({"trials", "strategy", "reflector"}.intersection(chosen)):
-            raise InvalidInput(f"{scale} already sets {taken[0]}: leave one of the two out.")
+    parsed = Scale.parse(scale)
+    if parsed.kind == "sequential":
+        if conflicts := sorted({"trials", "strategy", "reflector"}.intersection(chosen)):
+            raise InvalidInput(f"{scale} already sets {conflicts[0]}: leave one of the two out.")
         if recipe.evaluator.name == "unjudged":
             raise InvalidInput(
                 f"{scale} checks attempts that did not pass, so it needs a judge: name an evaluator (or a method "
                 "with one), such as model_judge."
             )
         strategy = Spec("last_attempt_and_reflexion", {"window": None})
-        limits = replace(recipe.limits, trials=kind.k)
+        limits = replace(recipe.limits, trials=parsed.k)
         return replace(recipe, scale=scale, strategy=strategy, reflector=Spec("recheck"), limits=limits)
     name = recipe.actor.name
-    warm = not name.startswith(OBJECT) and "temperatures" in settings_of(find("actors", name))
-    actor = recipe.actor.with_settings(temperatures=[DEFAULT_TEMPERATURE]) if warm else recipe.actor
+    needs_temperature = not name.startswith(OBJECT) and "temperatures" in settings_of(find("actors", name))
+    actor = recipe.actor.with_settings(temperatures=[DEFAULT_TEMPERATURE]) if needs_temperature else recipe.actor
     return replace(recipe, scale=scale, actor=actor)
 
 
 async def best_of(recipe: Recipe, parts: Parts, ledger: Ledger, episodes: Sequence[Episode], notice: Notice) -> Episode:
-    """The best of these trajectories by the evaluator's verdicts. Of equal ones the first, or with `judge` the one that
-    a model names: its answer is a step of the first trajectory's record, so that it is asked once."""
-    best = [episodes[place] for place in tied(episodes)]
+    """The best of these trajectories by the evaluator's verdicts. Of equally good ones, the first, or, with `judge`,
+    the one that a model chooses. Its answer is a step in the record of the first trajectory, so it is asked only
+    once."""
+    best = [episodes[index] for index in tied(episodes)]
     scale = Scale.parse(recipe.scale) if recipe.scale else None
     name = recipe.judge_model or recipe.model
     if scale is None or not scale.judge or len(best) == 1:
@@ -84,11 +85,11 @@ async def best_of(recipe: Recipe, parts: Parts, ledger: Ledger, episodes: Sequen
 
 
 def comparing_usage(steps: Sequence[StepRow]) -> Usage:
-    """What comparing used, of the steps of the first trajectory."""
+    """The usage of comparing, from the steps of the first trajectory."""
     return usage_under(COMPARE, steps)
 
 
 def usage_under(path: str, steps: Sequence[StepRow]) -> Usage:
-    """What the calls of models used whose steps stand under this path."""
+    """The usage of the model calls whose steps are under this path."""
     rows = [row.result for row in steps if row.done and row.key.startswith(f"{path}/")]
     return sum((Usage(**row["usage"]) for row in rows), Usage())

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from mulligan.core.protocols import Store
 
 PENDING = ("extract", "merge")
-"""Queued work that is worth loading a bank for. The rest is done when one is open anyway."""
+"""Kinds of queued work for which a bank is opened. Other work is done when the bank is opened anyway."""
 
 OPEN_BANKS = 64
-"""Banks kept open, the least used closed first: each holds an index of its agent's lessons once it has recalled."""
+"""How many banks stay open; the least recently used is closed first. After a recall, each has an index in memory."""
 
 log = logging.getLogger("mulligan")
 
@@ -33,9 +33,9 @@ class ServerOptions:
     """What a server was started with.
 
     Attributes:
-        agent_id: the only agent that it serves. None: whichever the client names.
-        model: judges, extracts and solves. None: what MULLIGAN_MODEL or mulligan.toml names, else none.
-        embedder: over that of [memory].
+        agent_id: the only agent that it serves. None: the agent that the client names.
+        model: judges, extracts and solves. None: the one that MULLIGAN_MODEL or mulligan.toml names, if any.
+        embedder: overrides that of [memory].
         preset: "paper".
         depth: reflections that a client's episode is shown, at least 1.
         output_schemas: whether the list of tools describes their answers.
@@ -59,12 +59,12 @@ class ServerOptions:
 
 @dataclass
 class Service:
-    """Opens nothing until it is used: a server must be quick to start. `close` it in the end."""
+    """Opens each part when it is first used, because a server must start quickly. It must be closed."""
 
     served: ServerOptions = ServerOptions()
     config: Config = field(default_factory=load)
     work: set[asyncio.Task[object]] = field(default_factory=set[asyncio.Task[object]])
-    """What goes on after its caller was answered, until `close` cancels it."""
+    """Tasks that continue after their caller was answered, until `close` cancels them."""
     _store: Store | None = None
     _models: Models | None = None
     _client_led: ClientLed | None = None
@@ -74,12 +74,12 @@ class Service:
 
     @property
     def model(self) -> str | None:
-        """The model that was named; None: whoever calls has to think."""
+        """The name of the model; None: the caller has to answer the questions."""
         return choose_model(self.served.model, self.config)
 
     @property
     def thinks(self) -> bool:
-        """Whether the banks have a model: the one that was named, or that of [memory]."""
+        """Whether the banks have a model: the service's, or that of [memory]."""
         return self.model is not None or bool(self.config.table("memory").get("model"))
 
     @property
@@ -100,7 +100,7 @@ class Service:
 
     @property
     def quotas(self) -> Quotas | None:
-        """What counts and refuses the calls of agents; None: they may use any amount."""
+        """Counts and refuses the calls of agents; None without a quota."""
         if self._quotas is None and self.served.quota:
             self._quotas = Quotas(self.served.quota, self.store.memory.queue)
         return self._quotas
@@ -143,8 +143,7 @@ class Service:
     async def finish_pending(self) -> None:
         """Start, in the background, learning jobs that another process left behind, if this service has a model.
 
-        Looks at the store alone, and makes none; a bank is opened only where there is something to do. What goes wrong
-        is logged.
+        Does not create a store, and opens a bank only if there is something to do. Errors are logged.
         """
         from mulligan.store import file_of
 
@@ -158,7 +157,7 @@ class Service:
             log.warning("the learning jobs of earlier processes could not be finished: %s", error)
 
     async def close(self, seconds: float = 5.0) -> None:
-        """Queued work goes on for that long at most; the rest is on disk for the next process."""
+        """Closes all parts. Queued work continues for at most `seconds`; the rest is stored for the next process."""
         try:
             for task in self.work:
                 task.cancel()

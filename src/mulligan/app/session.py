@@ -41,8 +41,12 @@ DEFAULT_MODEL = "local"
 class Session:
     """What a run needs besides its recipe.
 
-    objects: roles that were given as such, by kind. watched: who follows the run. wrap: that of `open_bank`. decide:
-    asks a person about reflections. person: asks a person on behalf of a foresight; None: at the terminal.
+    Attributes:
+        objects: roles that were given as objects, by kind.
+        watched: where the run is recorded, and who follows it.
+        wrap: see `open_bank`.
+        decide: asks a person about reflections.
+        person: asks a person for a foresight; None: at the terminal.
     """
 
     config: Config
@@ -66,19 +70,19 @@ class Session:
 
     @asynccontextmanager
     async def runner(self, store: Store | None, recipe: Recipe, agent: str = "") -> AsyncGenerator[Runner]:
-        """The runner of this recipe, on the store that was given or on our own; what is ours is closed afterwards.
+        """The runner of this recipe, on the given store or on the configured one, which is closed afterwards.
 
-        agent: the tenant whose record it is. Raises `InvalidInput` for a sandbox, a workspace or a bank that cannot be.
+        agent: the agent that the record belongs to. Raises `InvalidInput` for an invalid sandbox, workspace or bank.
         """
-        seen = self.watched
-        async with self.parts(recipe) as parts, opened_store(store, self.config) as at:
-            yield Runner(at, recipe, parts, seen.observers, seen.on_start, seen.on_step, self.notice, agent)
+        by = self.watched
+        async with self.parts(recipe) as parts, opened_store(store, self.config) as opened:
+            yield Runner(opened, recipe, parts, by.observers, by.on_start, by.on_step, self.notice, agent)
 
     @asynccontextmanager
     async def parts(self, recipe: Recipe) -> AsyncGenerator[Parts]:
-        """What the episodes of this recipe share; a bank that was opened for it is closed in the end.
+        """What the episodes of this recipe share. A bank that is opened for it is closed afterwards.
 
-        Raises `InvalidInput` for a sandbox, a workspace or a bank that cannot be.
+        Raises `InvalidInput` for an invalid sandbox, workspace or bank.
         """
         own = self._opened_bank(recipe)
         try:
@@ -96,7 +100,7 @@ class Session:
     def _opened_bank(self, recipe: Recipe) -> LessonBank | None:
         """The bank of the agent that the recipe names, unless a bank was given.
 
-        The embedded model that nobody named thinks for no bank: it would judge behind somebody's back.
+        The embedded model, if nobody named it, does not think for a bank: it would judge without the user's knowledge.
         """
         if self.bank is not None or recipe.bank is None:
             return None
@@ -120,14 +124,14 @@ class Session:
         )
 
     def _reader_is_small(self, recipe: Recipe) -> bool:
-        """Whether a model that runs inside Mulligan reads what is recalled, or an object, whose size is unknown. The
-        scripted reader stands for a large model: no fact misleads it."""
+        """Whether the recalled lessons are read by a model that runs inside Mulligan, or by an object of unknown size.
+        The scripted reader counts as a large model, because no fact misleads it."""
         if not asks_model("actor", recipe.actor, self.objects):
             return "actor" in self.objects
         name = recipe.model or DEFAULT_MODEL
         name = role_of(self.config, name).model if is_role(self.config, name) else name
-        kind = name.partition(":")[0]
-        return name in self.models.given or (kind in OWN_KINDS and kind != "reader")
+        provider = name.partition(":")[0]
+        return name in self.models.given or (provider in OWN_KINDS and provider != "reader")
 
     def _parts(self, recipe: Recipe, bank: Bank | None) -> Parts:
         sandbox, workspace = self.sandbox(recipe.sandbox), open_workspace(recipe.workspace)
@@ -143,15 +147,15 @@ class Session:
 
 
 def configured_limits(config: Config, base: Limits = Limits()) -> Limits:
-    """Those of mulligan.toml over `base`. Raises `InvalidInput` that names the file."""
+    """The limits of `base`, with those of mulligan.toml in their place. Raises `InvalidInput` that names the file."""
     with config.errors_at("limits"):
         return with_limits(base, cast(Mapping[str, float | None], config.table("limits")))
 
 
 def with_limits(limits: Limits, given: Limits | Mapping[str, float | None] | None, tries: int | None = None) -> Limits:
-    """The limits with those that were given in their place. Raises `UnknownName` for one that there is not.
+    """The limits, with the given ones in their place. Raises `UnknownName` for an unknown limit.
 
-    tries: the limit `trials`, which is also called so in a mapping.
+    tries: the limit `trials`; a mapping may also call it `tries`.
     """
     if isinstance(given, Limits):
         return given if tries is None else replace(given, trials=tries)
@@ -171,7 +175,7 @@ def with_limits(limits: Limits, given: Limits | Mapping[str, float | None] | Non
 
 
 def located(recipe: Recipe) -> Recipe:
-    """The recipe with model files by their whole path, so that a resume finds them from any folder."""
+    """The recipe with absolute paths of model files, so that a resume finds them from any folder."""
     names: dict[str, str | None] = {role: getattr(recipe, role) for role in ("model", *ROLE_MODELS)}
     return replace(recipe, **{role: name and located_model(name, Path.cwd()) for role, name in names.items()})  # pyright: ignore[reportArgumentType]
 
@@ -181,18 +185,18 @@ def absolute(folder: str | os.PathLike[str] | None) -> str | None:
 
 
 def opened_store(store: Store | None, config: Config) -> AbstractAsyncContextManager[Store]:
-    """The store that was given, or our own, which is closed afterwards."""
+    """The given store, or the configured one, which is closed afterwards."""
     return open_store(config.store) if store is None else nullcontext(store)
 
 
 def of_bank(bank: Bank | str | None) -> dict[str, Any]:
-    """What a recipe says of the bank: one that is opened by its agent_id learns, too."""
+    """The fields of a recipe for this bank. One that is opened by its agent_id also learns."""
     opened = bank if isinstance(bank, str) else None
     return {"recalls": bank is not None, "learns": opened is not None, "bank": opened}
 
 
 def with_memory_settings(recipe: Recipe, values: Mapping[str, Json]) -> Recipe:
-    """The recipe with these settings for the bank that is opened for it. Raises `InvalidInput` where none is opened."""
+    """The recipe with these settings for its bank. Raises `InvalidInput` if no bank is opened for it."""
     if values and recipe.bank is None:
         raise InvalidInput("Bank settings need a bank: pass one with bank=.")
     return replace(recipe, memory={**(recipe.memory or {}), **values} or None)

@@ -1,7 +1,7 @@
-"""Ask the judge that a user named about a session of a coding agent: once, masked, and within so many tokens a day.
+"""Asks the judge that a user named about a session of a coding agent: once, masked, and within the tokens of a day.
 
-Nobody is asked unless `mulligan hooks set why` names a model or a command line. A role is no judge here, and neither is
-`MULLIGAN_MODEL`.
+Nobody is asked unless `mulligan hooks set why` names a model or a command line. Roles and `MULLIGAN_MODEL` do not
+count.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from mulligan.text.truncate import estimate
 SECONDS = 120.0
 COMMAND = "command:"
 NO_MODEL = ("none", "ask")
-"""What the setting may be besides a model: nobody is asked, or the agent itself."""
+"""Values of the setting that name no model: nobody is asked, or the agent itself."""
 ALIVE = 86400.0
-"""Seconds after its last word within which a session without an end may go on."""
-_TOKENS = 1000
-"""Tokens of an answer at most."""
+"""Seconds after its last message within which a session without an end may continue."""
+_MAX_TOKENS = 1000
+"""The most tokens of an answer."""
 _SPENT = "judge tokens"
-"""The setting that keeps the day and what was spent on it."""
+"""The setting that stores the day and the tokens spent on it."""
 
 
 class Judge:
-    """Asks one model, or one command line, which is opened when it is needed. setting: as `checked` gave it."""
+    """Asks the model or the command line that the setting `why` names. A model is opened when it is first asked."""
 
     def __init__(self, journal: Journal) -> None:
         self.name = journal.setting("why")
@@ -58,12 +58,15 @@ class Judge:
 
     @property
     def is_named(self) -> bool:
-        """Whether the user named somebody who is asked without being there."""
+        """Whether the user named a model or a command, which can be asked after the session."""
         return self.name not in NO_MODEL
 
     def has_room(self, text: str) -> bool:
-        """Whether a question may be asked today; not after one that failed, whose model may be out of reach."""
-        return not self._failed and self._spent() + estimate(text) + _TOKENS <= float(self._journal.setting("tokens"))
+        """Whether a question may be asked: today's tokens suffice, and none has failed, as the model may be
+        unreachable."""
+        return not self._failed and self._spent() + estimate(text) + _MAX_TOKENS <= float(
+            self._journal.setting("tokens")
+        )
 
     def _spent(self) -> float:
         day, spent = cast(list[float], json.loads(self._journal.setting(_SPENT, "[0, 0]")))
@@ -72,19 +75,19 @@ class Judge:
     async def answer(self, text: str) -> Json:
         """The answer to a question, as JSON. Raises `MulliganError`, `TimeoutError`."""
         question = Question((Message("user", text),), SCHEMA)
-        self._failed, used = True, estimate(text)
+        self._failed, estimated = True, estimate(text)
         if self.name.startswith(COMMAND):
-            said = await _of_command(self.name.removeprefix(COMMAND), text)
-            used += estimate(said)
+            output = await _ask_command(self.name.removeprefix(COMMAND), text)
+            estimated += estimate(output)
             self._failed = False
-            self._spend(used)
-            return answer_in(said, question, model=self.name, usage=Usage()).content
+            self._spend(estimated)
+            return answer_in(output, question, model=self.name, usage=Usage()).content
         self._model = self._model or open_model(self.name)
-        self._spend(used)  # also where it fails
-        asked = await asyncio.wait_for(self._model.ask(question, Sampling(max_tokens=_TOKENS)), SECONDS)
+        self._spend(estimated)  # even if it fails
+        answer = await asyncio.wait_for(self._model.ask(question, Sampling(max_tokens=_MAX_TOKENS)), SECONDS)
         self._failed = False
-        self._spend(max(0, asked.usage.tokens - used))
-        return asked.content
+        self._spend(max(0, answer.usage.tokens - estimated))
+        return answer.content
 
     def _spend(self, tokens: float) -> None:
         self._journal.set(_SPENT, json.dumps([_today(), self._spent() + tokens]))
@@ -97,12 +100,14 @@ def _today() -> int:
 async def ask_about(
     judge: Judge, bank: Bank, agent: str, session: str, events: Sequence[Turn], lessons: Sequence[str], needed: int
 ) -> Kept | None:
-    """Asks about a session, and keeps what passes the checks; None where the day's tokens do not suffice.
+    """Asks about a session, and stores what passes the checks. None if today's tokens do not suffice.
 
-    lessons: the ids of those that rules drew from it. Raises `MulliganError`, `TimeoutError`.
+    lessons: the ids of those that rules learned from it. Raises `MulliganError`, `TimeoutError`.
     """
-    drawn = [one for id in lessons if (one := await bank.get(id)).state == "active" and not one.pinned]
-    account: Account = account_of(agent, session, events, drawn)
+    lessons_of_rules = [
+        lesson for id in lessons if (lesson := await bank.get(id)).state == "active" and not lesson.pinned
+    ]
+    account: Account = account_of(agent, session, events, lessons_of_rules)
     if not account.question:
         return Kept()
     if not judge.has_room(account.question):
@@ -111,17 +116,17 @@ async def ask_about(
     with acting_as(f"judge {judge.name}"):
         for id, said in verdict.lessons.items():
             await decide(bank, id, said, judge.name)
-        for fact in verdict.facts:  # a fact about what rules learned from, too, is better words for that
-            for lesson in drawn:
+        for fact in verdict.facts:  # a fact about a call that rules learned from rewords their lesson
+            for lesson in lessons_of_rules:
                 if lesson.id not in verdict.lessons and fact.call in lesson.context.get("calls", ()):
                     await decide(bank, lesson.id, fact.title, judge.name)
         return await keep(bank, verdict.facts, needed)
 
 
 async def decide(bank: Bank, id: str, verdict: bool | str, by: str, *, admits: bool = True) -> Lesson:
-    """Does with a lesson what a judge says: True keeps it, False retires it, a text is a better sentence for it.
+    """Applies a judge's verdict to a lesson: True keeps it, False retires it, and a text replaces its sentence.
 
-    admits: whether the judge may let it be shown. What a person decided on stays as it is.
+    admits: whether the judge may let it be shown. A lesson that a person decided on stays as it is.
     """
     lesson = await bank.get(id)
     if lesson.state != "active" or lesson.pinned or _judge_of(lesson) == PERSON:
@@ -143,11 +148,10 @@ async def decide(bank: Bank, id: str, verdict: bool | str, by: str, *, admits: b
 
 
 async def candidates(bank: Bank) -> list[Lesson]:
-    """The lessons that wait for a judge, the oldest first."""
+    """The lessons that wait for a judge, oldest first."""
     lessons = await bank.list(Selection(("active",), tag=TAG, nature="fact", limit=None))
-    return [
-        one for one in reversed(lessons) if not (one.confirmed or one.pinned or _judge_of(one) not in ("", RULES_ALONE))
-    ]
+    undecided = [lesson for lesson in reversed(lessons) if not (lesson.confirmed or lesson.pinned)]
+    return [lesson for lesson in undecided if _judge_of(lesson) in ("", RULES_ALONE)]
 
 
 def _judge_of(lesson: Lesson) -> str:
@@ -155,18 +159,18 @@ def _judge_of(lesson: Lesson) -> str:
 
 
 def may_be_asking(journal: Journal, lesson: Lesson) -> bool:
-    """Whether a session that taught a lesson may be the one that judges it now: it has not ended."""
+    """Whether a session that taught the lesson may be judging it now, because it has not ended."""
     now = time.time()
     for id in sessions_of(lesson):
-        for one in journal.sessions_like(id):
-            written = os.path.getmtime(one.transcript) if os.path.exists(one.transcript) else one.seen
-            if one.session == id and one.ended is None and now - written < ALIVE:
+        for session in journal.sessions_like(id):
+            written = os.path.getmtime(session.transcript) if os.path.exists(session.transcript) else session.seen
+            if session.session == id and session.ended is None and now - written < ALIVE:
                 return True
     return False
 
 
 def checked(setting: str, folder: Path) -> str:
-    """The setting as it is kept, its paths absolute. Calls nothing. Raises `InvalidInput` for what cannot work."""
+    """The setting as it is stored, with absolute paths. Calls nothing. Raises `InvalidInput` if it cannot work."""
     if setting in NO_MODEL:
         return setting
     if setting.startswith(COMMAND):
@@ -187,9 +191,9 @@ def _argv(command: str) -> tuple[str, ...]:
     return argv
 
 
-async def _of_command(command: str, text: str) -> str:
-    """What a command says to a question on its standard input: an agent's own, with hooks off, in an empty folder."""
-    from mulligan.sandbox.local import LocalSandbox  # not everywhere
+async def _ask_command(command: str, text: str) -> str:
+    """The output of a command for a question on its standard input. It runs in an empty folder, with hooks off."""
+    from mulligan.sandbox.local import LocalSandbox  # not available everywhere
 
     argv, hooks_off = _argv(command), {SWITCH: "off"}
     job = Job(argv, stdin=text, env=hooks_off, network=True, seconds=SECONDS, confined=False)

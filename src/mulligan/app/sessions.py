@@ -60,22 +60,22 @@ LOCK = "hooks-learning.lock"
 _DAY = 86400.0
 _NO_LESSON = re.compile(r"\W*no lesson\b", re.IGNORECASE)
 _QUIET = 3600.0
-"""Seconds after its last word after which a session that reported no end is put to the judge."""
+"""Seconds after its last message after which a session that reported no end is shown to the judge."""
 _SETTLED = _DAY
-"""Seconds after which a session that did not end is taken to have gone well with what it was shown."""
-_WAIT, _SHORT = 120.0, 2.0
-"""Seconds that a command waits for a process that is learning, and that a worker does."""
-_FAILED = 5
-"""Of the commands that failed, how many of the last a later one is compared with."""
+"""Seconds after which the lessons that a session was shown count as helpful if the session has not ended."""
+_COMMAND_WAIT, _WORKER_WAIT = 120.0, 2.0
+"""Seconds that a command and a worker wait for another process that is learning."""
+_LAST_FAILURES = 5
+"""How many of the last failed commands a later command is compared with."""
 _ROUNDS = 5
-"""Times that a worker looks whether there is more to learn by now."""
-_HEAD = 65_536
-"""Bytes at the beginning of a transcript in which its folder is looked for."""
+"""How often a worker checks whether there is more to learn by now."""
+_HEAD_BYTES = 65_536
+"""Bytes at the beginning of a transcript in which its folder is searched."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was learned from sessions. errors: what went wrong, by the transcript."""
+    """What was learned from sessions. errors: what went wrong, by transcript."""
 
     sessions: int = 0
     calls: int = 0
@@ -88,9 +88,9 @@ class Result:
 
 
 async def finish(journal: Journal, sessions: Iterable[Session] | None = None, judge: Judge | None = None) -> Result:
-    """Learns from these sessions, or from all that are unfinished, each from where its last reading ended."""
+    """Learns from these sessions, or from all unfinished ones, each from where its last reading ended."""
     judge = judge or Judge(journal)
-    done = calls = 0
+    sessions_read = calls = 0
     sessions = None if sessions is None else list(sessions)
     new: list[str] = []
     confirmed: list[str] = []
@@ -98,28 +98,28 @@ async def finish(journal: Journal, sessions: Iterable[Session] | None = None, ju
     for session in unfinished(journal) if sessions is None else sessions:
         try:
             for part in (session, *_subagents(journal, session)):
-                kept, made = await _learn(journal, part, judge)
+                kept, call_count = await _learn(journal, part, judge)
                 new += kept.new
                 confirmed += kept.confirmed
-                calls += made
-                done += bool(made)
-        except Exception as error:  # one transcript that cannot be read keeps nobody from the others
+                calls += call_count
+                sessions_read += bool(call_count)
+        except Exception as error:  # an unreadable transcript must not stop the others
             errors[session.transcript] = what = f"{type(error).__name__}: {error}"
             journal.swallowed(session.agent, "learn", f"{session.transcript}: {what}")
     if judge.is_named:
         new += await _judge(journal, sessions, judge)
     await _tell_outcomes(journal)
-    return Result(done, calls, tuple(dict.fromkeys(new)), tuple(dict.fromkeys(confirmed)), errors)
+    return Result(sessions_read, calls, tuple(dict.fromkeys(new)), tuple(dict.fromkeys(confirmed)), errors)
 
 
 async def _judge(journal: Journal, sessions: Sequence[Session] | None, judge: Judge) -> list[str]:
-    """Asks the judge about these sessions, or about all that have ended and wait for it; the lessons that are new.
+    """Asks the judge about these sessions, or about all that have ended and wait for it. Returns the new lessons.
 
-    A session waits with the lessons that rules drew from it, in its cursor: see `_waits`.
+    The cursor of a waiting session holds the lessons that rules learned from it: see `_waits`.
     """
     new: list[str] = []
-    for one in journal.sessions() if sessions is None else sessions:
-        session = journal.session(one.agent, one.session, one.subagent)
+    for listed in journal.sessions() if sessions is None else sessions:
+        session = journal.session(listed.agent, listed.session, listed.subagent)
         waits = _waits(session.cursor) if session else None
         if session is None or session.subagent or session.forgotten or waits is None:
             continue
@@ -132,76 +132,82 @@ async def _judge(journal: Journal, sessions: Sequence[Session] | None, judge: Ju
             async with project_bank(session.project) as bank:
                 needed = int(journal.setting("needed"))
                 kept = await ask_about(judge, bank, session.agent, session.session, events, waits, needed)
-        except Exception as error:  # it costs the judgement, and not what rules have found
+        except Exception as error:  # only the verdict is lost, not what rules have found
             journal.swallowed(session.agent, "why", f"{type(error).__name__}: {error}")
             if not isinstance(error, BadAnswer | FileNotFoundError):
                 continue  # the next process asks again
             kept = Kept()
-        if kept is not None:  # else the tokens of this day do not suffice
+        if kept is not None:  # None: today's tokens are used up
             new += kept.new
             due = session.due or _written(session) > (session.learned or 0.0)
-            which = (session.agent, session.session, session.subagent)
+            key = (session.agent, session.session, session.subagent)
             cursor = {**session.cursor, "judge": False}
-            journal.advance(*which, before=session.cursor, cursor=cursor, lessons=len(kept.new), due=due)
+            journal.advance(*key, before=session.cursor, cursor=cursor, lessons=len(kept.new), due=due)
     return new
 
 
 def _waits(cursor: Json) -> list[str] | None:
-    """The lessons that rules drew from a session that waits for a judge; None if it does not wait."""
+    """The lessons that rules learned from a session that waits for the judge; None if it does not wait."""
     waits = as_record(cursor).get("judge")
     return [str(id) for id in cast(list[Json], waits)] if isinstance(waits, list) else None
 
 
 def _waiting(cursor: Json, kept: Kept, judge: Judge) -> dict[str, Json]:
-    """What the next cursor says of a judge: he is asked once about a session, whatever is read of it later."""
+    """The entry of the next cursor for the judge, who is asked only once about a session."""
     if as_record(cursor).get("judge") is False:
         return {"judge": False}
     return {"judge": [*(_waits(cursor) or ()), *kept.new]} if judge.is_named else {}
 
 
 async def _tell_outcomes(journal: Journal) -> None:
-    """Tells the bank whether what sessions were shown has helped: a lesson is worth something where the errors that it
-    is about do not come again. Each lesson has a receipt of its own, which the bank counts once."""
+    """Tells the bank whether lessons that sessions were shown have helped: a lesson helps if its errors do not come
+    again. Each lesson gets its own receipt, which the bank counts once."""
     journal.settle(time.time() - _SETTLED)
-    if not (shown := [one for one in journal.shown(untold=True) if one.way != "denied"]):
+    if not (shown := [use for use in journal.shown(untold=True) if use.way != "denied"]):
         return
     share = float(journal.setting("withhold"))
     async with open_store(store_file()) as store:
-        kept = store.memory.lessons
-        there = {lesson.id: lesson for lesson in await kept.there(None, list({one.lesson for one in shown}))}
-        for one in shown:
-            if lesson := there.get(one.lesson):
-                id, drawn = f"{one.receipt}{one.lesson[:6]}", {one.lesson: share} if share else {}
-                receipt = Receipt(id, lesson.agent_id, one.at, lesson.title, drawn=drawn)
-                scores = {one.lesson: 1.0}
-                withheld = one.way == "withheld"
-                await kept.recalled(replace(receipt, withheld=scores) if withheld else replace(receipt, lessons=scores))
-                await kept.outcome_of(lesson.agent_id, id, not one.again)
-    journal.tell({one.receipt for one in shown})
+        lessons = store.memory.lessons
+        by_id = {lesson.id: lesson for lesson in await lessons.there(None, list({use.lesson for use in shown}))}
+        for use in shown:
+            if lesson := by_id.get(use.lesson):
+                id, drawn = f"{use.receipt}{use.lesson[:6]}", {use.lesson: share} if share else {}
+                receipt = Receipt(id, lesson.agent_id, use.at, lesson.title, drawn=drawn)
+                scores = {use.lesson: 1.0}
+                withheld = use.way == "withheld"
+                receipt = replace(receipt, withheld=scores) if withheld else replace(receipt, lessons=scores)
+                await lessons.recalled(receipt)
+                await lessons.outcome_of(lesson.agent_id, id, not use.again)
+    journal.tell({use.receipt for use in shown})
 
 
 async def drop_old_evidence(journal: Journal) -> int:
-    """Removes outputs that lessons rest on, if they are older than was set, also from histories; from how many lessons.
-    The lessons stay. Looks once a day."""
+    """Removes recorded outputs that are older than the setting `evidence`, also from histories, at most once a day.
+
+    The lessons stay. Returns from how many lessons something was removed.
+    """
     now = time.time()
     if now - float(journal.setting("evidence looked at", "0")) < _DAY:
         return 0
     before, dropped = now - float(journal.setting("evidence")) * _DAY, 0
     async with open_store(store_file()) as store:
-        kept = store.memory.lessons
-        for lesson in await kept.list(None, Selection(STATES, tag=TAG, limit=None)):
-            if any(is_old(one, before) for one in evidence_of(lesson)):
-                dropped += await kept.redact(lesson.agent_id, lesson.id, lambda context: without_old(context, before))
+        lessons = store.memory.lessons
+        for lesson in await lessons.list(None, Selection(STATES, tag=TAG, limit=None)):
+            if any(is_old(evidence, before) for evidence in evidence_of(lesson)):
+                dropped += await lessons.redact(lesson.agent_id, lesson.id, lambda old: without_old(old, before))
     journal.set("evidence looked at", str(now))
     return dropped
 
 
 async def judge_anew(journal: Journal) -> int:
-    """Judges lessons of earlier rules by today's, from the evidence they keep; how many are no longer proven. What no
-    longer qualifies is shown again once a session confirms it. A lesson that a person decided on stays as it is."""
+    """Checks lessons of earlier rules by the current rules, with the evidence that they keep.
+
+    A lesson that no longer qualifies is not shown until a session confirms it. A lesson that a person decided on stays
+    as it is. Returns how many no longer qualify.
+    """
     if journal.setting("rules") == str(RULES):
         return 0
-    fallen = 0
+    unproven = 0
     async with open_store(store_file()) as store:
         old = [
             lesson
@@ -210,33 +216,33 @@ async def judge_anew(journal: Journal) -> int:
         ]
     for agent_id in dict.fromkeys(lesson.agent_id for lesson in old):
         async with project_bank(agent_id) as bank:
-            decided = {one.lesson for one in await bank.decided() if one.by}
+            decided = {decision.lesson for decision in await bank.decided() if decision.by}
             for lesson in old:
-                seen = evidence_of(lesson)
-                if lesson.agent_id != agent_id or lesson.id in decided or lesson.pinned or not seen:
+                evidence = evidence_of(lesson)
+                if lesson.agent_id != agent_id or lesson.id in decided or lesson.pinned or not evidence:
                     continue
-                command, output = str(seen[-1].get("command", "")), str(seen[-1].get("fails", ""))
-                good = stands(lesson.content, command, output)
+                command, output = str(evidence[-1].get("command", "")), str(evidence[-1].get("fails", ""))
+                still_stands = stands(lesson.content, command, output)
                 mends = mends_of(lesson.content, map(str, as_record(lesson.context.get("mends")).values()))
-                now = (*keys(output), *proposal_keys(output, tuple(mends.values()))) if good else ()
-                known = [*cast(list[Json], lesson.context.get("errors") or []), *now]
-                errors: list[Json] = list(dict.fromkeys(map(str, known)))
+                current_keys = (*keys(output), *proposal_keys(output, tuple(mends.values()))) if still_stands else ()
+                error_keys = [*cast(list[Json], lesson.context.get("errors") or []), *current_keys]
+                errors: list[Json] = list(dict.fromkeys(map(str, error_keys)))
                 context = {**lesson.context, "rules": RULES, "errors": errors, "mends": {**mends}}
-                changes = {} if good else {"confirmed": False}
-                fallen += not good
-                await bank.edit(lesson.id, context=context if good else {**context, "unsure": True}, **changes)
+                changes = {} if still_stands else {"confirmed": False}
+                unproven += not still_stands
+                await bank.edit(lesson.id, context=context if still_stands else {**context, "unsure": True}, **changes)
     journal.set("rules", str(RULES))
-    if fallen:
-        what = (
-            f"{fallen} lessons that earlier rules found now count as unproven: they are shown once a session "
+    if unproven:
+        message = (
+            f"{unproven} lessons that earlier rules found now count as unproven: they are shown once a session "
             "confirms them."
         )
-        journal.swallowed("", "learn", what)
-    return fallen
+        journal.swallowed("", "learn", message)
+    return unproven
 
 
 async def adopt_marks(journal: Journal) -> None:
-    """Notes which lessons an earlier version of Mulligan marked here: from then on, no other mark counts."""
+    """Records which lessons an earlier version of Mulligan marked here. From then on, no other mark counts."""
     if journal.guards() is not None:
         return
     async with open_store(store_file()) as store:
@@ -245,39 +251,40 @@ async def adopt_marks(journal: Journal) -> None:
 
 
 def unfinished(journal: Journal) -> Sequence[Session]:
-    """The sessions of which something was not learned yet: those that are due, and those that went on, or were killed,
-    since they were read last. Not those in folders that are left out."""
+    """The sessions from which not everything was learned yet: those that are due, and those that continued, or were
+    killed, since they were last read. Sessions in paused folders are left out."""
     return [
-        one
-        for one in journal.sessions()
-        if one.transcript
-        and one.agent in AGENTS
-        and (one.due or one.learned is None or max(one.seen, _written(one)) > one.learned)
-        and not journal.is_paused(one.folder)
+        session
+        for session in journal.sessions()
+        if session.transcript
+        and session.agent in AGENTS
+        and (session.due or session.learned is None or max(session.seen, _written(session)) > session.learned)
+        and not journal.is_paused(session.folder)
     ]
 
 
 async def _learn(journal: Journal, session: Session, judge: Judge) -> tuple[Kept, int]:
-    """Reads a session on, keeps what is found, then moves the cursor; and how many calls it made since."""
-    there = journal.session(session.agent, session.session, session.subagent)
-    if there is not None:  # it may have been read or forgotten since it was listed
-        session = session._replace(cursor=there.cursor, asked=there.asked)
-    which = (session.agent, session.session, session.subagent)
-    if (there is not None and there.forgotten) or not (written := _written(session)):
-        journal.advance(*which, before=session.cursor, cursor=session.cursor)  # it was removed
+    """Reads a session from its cursor, stores what is found, then moves the cursor. Returns what was stored, and how
+    many calls the session has made since."""
+    stored = journal.session(session.agent, session.session, session.subagent)
+    if stored is not None:  # it may have been read or forgotten since it was listed
+        session = session._replace(cursor=stored.cursor, asked=stored.asked)
+    key = (session.agent, session.session, session.subagent)
+    if (stored is not None and stored.forgotten) or not (written := _written(session)):
+        journal.advance(*key, before=session.cursor, cursor=session.cursor)  # its transcript was removed
         return Kept(), 0
     try:
         checks = checks_of(session.agent, session.session) if not session.subagent else ()
         reading = read_on(session, paused=journal.pauses(session.folder), checks=checks)
-    except (OSError, ValueError, MulliganError):  # once is enough, until it is written again
-        journal.advance(*which, before=session.cursor, cursor=session.cursor)
+    except (OSError, ValueError, MulliganError):  # not read again until it changes
+        journal.advance(*key, before=session.cursor, cursor=session.cursor)
         raise
     kept = Kept()
     if reading.found or reading.reason:
         async with project_bank(session.project) as bank:
             kept = await keep(bank, reading.found, int(journal.setting("needed")))
             if reading.reason and (lesson := await resting_on(bank, reading.reason[0])):
-                if _NO_LESSON.match(reading.reason[1]):  # who taught it may reject it
+                if _NO_LESSON.match(reading.reason[1]):  # the agent that taught it may reject it
                     await decide(bank, lesson.id, False, AGENT, admits=False)
                 else:
                     await explain(bank, lesson, reading.reason[1])
@@ -290,56 +297,56 @@ async def _learn(journal: Journal, session: Session, judge: Judge) -> tuple[Kept
             journal.failed(notice, session.project, digest(lines), words_of(call, reading.masks)[0], call.at)
     due = _written(session) > written
     cursor = {**reading.cursor, **({} if session.subagent else _waiting(session.cursor, kept, judge))}
-    journal.advance(*which, before=session.cursor, cursor=cursor, lessons=len(kept.new), due=due)
+    journal.advance(*key, before=session.cursor, cursor=cursor, lessons=len(kept.new), due=due)
     return kept, len(reading.calls)
 
 
 async def _note_done(journal: Journal, session: Session, calls: Sequence[Turn]) -> None:
-    """Notes which lessons that the session was shown it then followed: a later command that worked is one of their
+    """Records which of the lessons that it was shown the session followed: a later command that worked is one of their
     steps."""
-    shown = [one for one in journal.shown(session=session.session) if one.way == "shown" and not one.done]
+    shown = [use for use in journal.shown(session=session.session) if use.way == "shown" and not use.done]
     if not shown or not calls:
         return
     async with open_store(store_file()) as store:
-        lessons = await store.memory.lessons.there(None, list({one.lesson for one in shown}))
+        lessons = await store.memory.lessons.there(None, list({use.lesson for use in shown}))
     steps = {lesson.id: set(as_record(lesson.context.get("mends"))) for lesson in lessons}
     failed: list[str] = []
     for call in (call for call in calls if is_shell(call.tool, session.agent)):
         if call.failed:
-            failed = [*failed[1 - _FAILED :], plain(call.command)]
+            failed = [*failed[1 - _LAST_FAILURES :], plain(call.command)]
         elif call.failed is False:
-            for one in [one for one in shown if not call.at or call.at >= one.at]:
-                if follows(call, failed, steps.get(one.lesson, ())):
-                    journal.did(one)
-                    shown.remove(one)
+            for use in [use for use in shown if not call.at or call.at >= use.at]:
+                if follows(call, failed, steps.get(use.lesson, ())):
+                    journal.did(use)
+                    shown.remove(use)
 
 
 def _subagents(journal: Journal, session: Session) -> Iterator[Session]:
-    """The sub-agents of a session, whose transcripts lie apart."""
+    """The sub-agents of a session that have transcripts of their own with something to learn."""
     if session.subagent:
         return
     folder = agent(session.agent).subagents(session.transcript, session.session)
     for file in sorted(Path(folder).glob("*.jsonl")) if folder else ():
         id = file.stem.removeprefix("agent-")
-        there = journal.session(session.agent, session.session, id)
-        if there is None or (not there.forgotten and (there.due or file.stat().st_mtime > (there.learned or 0))):
-            yield (there or session)._replace(
+        stored = journal.session(session.agent, session.session, id)
+        if stored is None or (not stored.forgotten and (stored.due or file.stat().st_mtime > (stored.learned or 0))):
+            yield (stored or session)._replace(
                 subagent=id,
                 transcript=str(file),
-                project=(there and there.project) or session.project,
+                project=(stored and stored.project) or session.project,
                 folder=session.folder,
-                cursor=there and there.cursor,
+                cursor=stored and stored.cursor,
             )
 
 
-def project_bank(agent_id: str, **given: Any) -> Bank:
-    """The bank of a project's lessons, in the store that hooks read, without models and settings. given: see
+def project_bank(agent_id: str, **options: Any) -> Bank:
+    """The bank of a project's lessons, in the store that hooks read, without models and settings. options: see
     `open_bank`.
 
-    Its facts are of no named project: worktrees and clones of one repository may lie in folders of different names.
+    Its facts name no project, because worktrees and clones of one repository may be in folders with different names.
     """
-    without: dict[str, Any] = {"config": Config(), "model": "none", "embedder": "none"}
-    return open_bank(agent_id, store=open_store(store_file()).memory, project="", **without | given)
+    defaults: dict[str, Any] = {"config": Config(), "model": "none", "embedder": "none"}
+    return open_bank(agent_id, store=open_store(store_file()).memory, project="", **defaults | options)
 
 
 class Busy(sqlite3.OperationalError):
@@ -347,9 +354,9 @@ class Busy(sqlite3.OperationalError):
 
 
 @contextmanager
-def alone(wait: float = _WAIT) -> Generator[None]:
-    """Lets one process learn at a time; the system ends it with the process. Raises `Busy` if another one is still at
-    it after so many seconds."""
+def alone(wait: float = _COMMAND_WAIT) -> Generator[None]:
+    """A lock that lets one process learn at a time and ends with the process. Raises `Busy` if another one still holds
+    it after `wait` seconds."""
     home().mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(home() / LOCK, timeout=wait, isolation_level=None)) as lock:
         try:
@@ -367,7 +374,7 @@ def _written(session: Session) -> float:
     """When a session's transcript was last written; 0 if there is no such file."""
     try:
         return agent(session.agent).written(session.transcript, session.session)
-    except sqlite3.Error:  # a store that is in use
+    except sqlite3.Error:  # the agent's store is in use
         return os.path.getmtime(session.transcript)
 
 
@@ -384,58 +391,57 @@ async def learn_since(
 ) -> Result:
     """Learns from the transcripts of the last days on this machine. What was read before is not read again.
 
-    folder: of the project; "": those of all projects. progress: gets how many are done, how many there are, and the
-    next one.
+    folder: the project's; "": all projects. progress: called with the number done, the total, and the next session.
     """
-    wanted = journal.bank_of(project_id(folder)) if folder else ""
-    ids: dict[str, str] = {}
+    bank_id = journal.bank_of(project_id(folder)) if folder else ""
+    bank_ids: dict[str, str] = {}
     sessions: list[tuple[Old, str]] = []
     for old in transcripts(agents, time.time() - days * 86400):
-        if old.folder not in ids:
-            ids[old.folder] = journal.bank_of(project_id(old.folder)) if old.folder else ""
-        project = ids[old.folder]
-        if project and wanted in ("", project) and not journal.is_paused(old.folder):
+        if old.folder not in bank_ids:
+            bank_ids[old.folder] = journal.bank_of(project_id(old.folder)) if old.folder else ""
+        project = bank_ids[old.folder]
+        if project and bank_id in ("", project) and not journal.is_paused(old.folder):
             sessions.append((old, project))
     total, judge = Result(), Judge(journal)
-    for n, (old, project) in enumerate(sorted(sessions, key=lambda one: one[0].at)):
+    for n, (old, project) in enumerate(sorted(sessions, key=lambda result: result[0].at)):
         progress(n, len(sessions), old)
-        there = journal.session(old.agent, old.session, old.subagent)
-        if there is None:
+        session = journal.session(old.agent, old.session, old.subagent)
+        if session is None:
             notice = Notice(old.agent, "start", old.session, old.folder, transcript=old.path, subagent_id=old.subagent)
-            there = journal.seen(notice, project)
-        if there.forgotten:
+            session = journal.seen(notice, project)
+        if session.forgotten:
             continue
-        there = there._replace(transcript=there.transcript or old.path)
-        one = await finish(journal, [there], judge)
+        session = session._replace(transcript=session.transcript or old.path)
+        result = await finish(journal, [session], judge)
         total = Result(
-            total.sessions + one.sessions,
-            total.calls + one.calls,
-            (*total.new, *one.new),
-            (*total.confirmed, *one.confirmed),
-            {**total.errors, **one.errors},
+            total.sessions + result.sessions,
+            total.calls + result.calls,
+            (*total.new, *result.new),
+            (*total.confirmed, *result.confirmed),
+            {**total.errors, **result.errors},
         )
     return total
 
 
 def transcripts(agents: Sequence[str] = AGENTS, since: float = 0.0) -> Iterator[Old]:
-    """The transcripts on this machine that were written since then, by the agents named."""
-    for of in map(agent, agents):
-        for file in sorted(Path(of.log_folder()).glob(of.logs)):
-            if file.is_file() and (not of.grows or file.stat().st_mtime >= since):
-                found = of.old(str(file), file.stat().st_mtime, _head(file))
-                yield from (one for one in found if one.at >= since)
+    """The transcripts of these agents on this machine that were written since this time."""
+    for coding_agent in map(agent, agents):
+        for file in sorted(Path(coding_agent.log_folder()).glob(coding_agent.logs)):
+            if file.is_file() and (not coding_agent.grows or file.stat().st_mtime >= since):
+                sessions = coding_agent.old(str(file), file.stat().st_mtime, _head(file))
+                yield from (session for session in sessions if session.at >= since)
 
 
 def _head(file: Path) -> list[Record]:
     """The records at the beginning of a transcript."""
     with file.open("rb") as opened:
-        return sample(opened.read(_HEAD).decode("utf-8", "replace"))
+        return sample(opened.read(_HEAD_BYTES).decode("utf-8", "replace"))
 
 
 def main() -> int:
-    """The worker: learns from what is unfinished, and notes errors in the journal. Never fails loudly."""
+    """The worker: learns from unfinished sessions, and records errors in the journal instead of raising them."""
     try:
-        with alone(_SHORT), Journal() as journal:
+        with alone(_WORKER_WAIT), Journal() as journal:
             judge = Judge(journal)
             asyncio.run(judge_anew(journal))
             asyncio.run(adopt_marks(journal))
@@ -445,7 +451,7 @@ def main() -> int:
             journal.trim(float(journal.setting("days")))
             asyncio.run(drop_old_evidence(journal))
     except Busy:
-        pass  # the process that learns looks whether there is more before it ends; else the next worker does
+        pass  # the process that is learning checks for more before it ends; else the next worker does
     except Exception as error:
         swallow("", "learn", f"{type(error).__name__}: {error}")
     return 0

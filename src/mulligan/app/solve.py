@@ -98,7 +98,7 @@ async def resume(*args: Any, **named: Any) -> Episode:
         recorded = Recipe.from_json(episodes[0].head.settings)
         asks = recorded.edits if options.edit_reflections is None else options.edit_reflections
         session = Session.of(options, here if recorded.agent is None else _config_of(recorded.agent, here), asks)
-        recipe = _again(recorded, options, session)
+        recipe = _resumed_recipe(recorded, options, session)
         if recipe.recalls and bank is None and recipe.bank is None:
             raise InvalidInput(f"Run {episodes[0].run} recalls from a bank: resume with mulligan.resume(id, bank=…).")
         async with session.runner(at, replace(recipe, edits=asks is not False), episodes[0].agent) as runner:
@@ -106,7 +106,7 @@ async def resume(*args: Any, **named: Any) -> Episode:
 
 
 def recipe_of(options: SolveOptions, session: Session, of_task: Spec | None) -> tuple[Recipe, str]:
-    """The recipe of these options, and why its roles are what they are. of_task: the judge of the task's folder."""
+    """The recipe of these options, and why its roles were chosen. of_task: the judge of the task's folder."""
     config, models, objects = session.config, session.models, session.objects
     environment = options.environment
     judge = _judge(options, of_task, objects) or (Spec("outcome") if environment else None)
@@ -136,20 +136,20 @@ def recipe_of(options: SolveOptions, session: Session, of_task: Spec | None) -> 
         "trials": options.tries,
     }
     chosen = [name for name, value in values.items() if value is not None]
-    whole, why = completed(recipe, chosen, objects)
-    if whole.model != recipe.model:  # the default must not stand in for a model that waits for trust
+    complete, why = completed(recipe, chosen, objects)
+    if complete.model != recipe.model:  # the default must not replace a model that waits for trust
         config.refuse_held("model")
-    return _with_settings(located(scaled(whole, options.scale, chosen)), options.settings or {}), why
+    return _with_settings(located(scaled(complete, options.scale, chosen)), options.settings or {}), why
 
 
 def _named_models(options: SolveOptions | ResumeOptions, models: Models) -> dict[str, Any]:
     return {name: models.name(getattr(options, name)) for name in ROLE_MODELS}
 
 
-def _other(kind: str, given: Any, recorded: Spec, own: dict[str, Any], fork: bool) -> Spec:
-    """The role that is given now: one of the recorded name keeps its settings, and an object is compared with nothing,
-    as a program that resumes may call its class otherwise."""
-    spec = _spec(kind, given, own)
+def _replaced_role(kind: str, given: Any, recorded: Spec, objects: dict[str, Any], fork: bool) -> Spec:
+    """The role that is given on a resume. One with the recorded name keeps its recorded settings. An object replaces
+    the recorded role only in a fork, because the resuming program may have renamed its class."""
+    spec = _spec(kind, given, objects)
     if spec.name == recorded.name:
         return Spec(spec.name, {**recorded.settings, **spec.settings})
     return spec if fork or isinstance(given, str) else recorded
@@ -161,8 +161,8 @@ def _config_of(agent: Mapping[str, Any], here: Config) -> Config:
     return config_of(Path(agent["folder"]), here)
 
 
-def _again(recorded: Recipe, options: ResumeOptions, session: Session) -> Recipe:
-    """The recorded recipe, with what is given now in its place; an agent's is made from its files as they are."""
+def _resumed_recipe(recorded: Recipe, options: ResumeOptions, session: Session) -> Recipe:
+    """The recorded recipe with the options that are given now. An agent's recipe is made anew from its files."""
     models, fork = session.models, options.fork
     model = models.name(options.model)
     recipe = recorded if model is None else replace(recorded, model=model)
@@ -177,9 +177,9 @@ def _again(recorded: Recipe, options: ResumeOptions, session: Session) -> Recipe
         limits=with_limits(recipe.limits, options.limits, options.tries),
         **{name: one for name, one in _named_models(options, models).items() if one},
         prompts=absolute(options.prompts) or recipe.prompts,
-        checks=recipe.checks or fork,  # a fork is checked as a new run is
+        checks=recipe.checks or fork,  # a fork is checked like a new run
         **{
-            kind: _other(kind, role, getattr(recipe, kind), session.objects, fork)
+            kind: _replaced_role(kind, role, getattr(recipe, kind), session.objects, fork)
             for kind, role in roles.items()
             if role is not None
         },
@@ -188,10 +188,10 @@ def _again(recorded: Recipe, options: ResumeOptions, session: Session) -> Recipe
 
 
 def _judge(options: SolveOptions, of_task: Spec | None, objects: dict[str, Any]) -> Spec | None:
-    """The one evaluator that was named, or that the task's folder names."""
-    named = [name for name in ("tests", "check", "judge") if getattr(options, name) is not None]
-    if len(named) > 1:
-        raise InvalidInput(f"{' and '.join(named)} cannot both judge: pass only one of them.")
+    """The evaluator that the options or the task's folder name; None if neither does."""
+    judges = [name for name in ("tests", "check", "judge") if getattr(options, name) is not None]
+    if len(judges) > 1:
+        raise InvalidInput(f"{' and '.join(judges)} cannot both judge: pass only one of them.")
     if options.tests is not None:
         return tests_spec(options.tests)
     if options.check is not None:
@@ -199,30 +199,30 @@ def _judge(options: SolveOptions, of_task: Spec | None, objects: dict[str, Any])
     return of_task if options.judge is None else _spec("evaluator", options.judge, objects)
 
 
-def _spec(kind: str, given: Any, own: dict[str, Any]) -> Spec:
-    if kind == "evaluator" and (named := judge_spec(given)) is not None:
-        return named
+def _spec(kind: str, given: Any, objects: dict[str, Any]) -> Spec:
+    if kind == "evaluator" and (spec := judge_spec(given)) is not None:
+        return spec
     if isinstance(given, str):
         return parse_spec(FOLDERS[kind], given)
     method = ROLES[f"{kind}s" if kind != "strategy" else "strategies"].method
     if kind == "evaluator" and callable(given) and not hasattr(given, method):
-        own[kind] = FunctionJudge(given, "a task")
+        objects[kind] = FunctionJudge(given, "a task")
         return Spec(f"{OBJECT}{judge_name(given)}")
     if not hasattr(given, method):
         what = "a function, the Path of a tests file, or a name of an evaluator" if kind == "evaluator" else "a name"
         word = "judge" if kind == "evaluator" else kind
         raise InvalidInput(f"{word} must be {what}, or an object with `{method}`, not {given!r}.")
-    own[kind] = given
+    objects[kind] = given
     return Spec(object_name(given))
 
 
 def _reflects(strategy: Spec) -> bool:
-    """Whether lessons are drawn; of a strategy that was given as an object, which says so itself, always."""
+    """Whether the strategy uses lessons. One that was given as an object counts as such."""
     return strategy.name.startswith(OBJECT) or find("strategies", strategy.name).reflects
 
 
 def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) -> Recipe:
-    """Each role's spec with the settings that were given for it."""
+    """The recipe, with the settings that were given for each role."""
     roles = (*CAST, *(["environment"] if recipe.environment else []))
     for word, values in settings.items():
         role = "evaluator" if word == "judge" else word
@@ -235,13 +235,13 @@ def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) ->
             recipe = with_memory_settings(recipe, values)
             continue
         if role not in roles:
-            known = ", ".join((*roles, "workspace", "memory"))
-            raise InvalidInput(f"settings are keyed by role, but {role!r} is not one of {known}.")
+            available = ", ".join((*roles, "workspace", "memory"))
+            raise InvalidInput(f"settings are keyed by role, but {role!r} is not one of {available}.")
         if role == "reflector" and values and not _reflects(recipe.strategy):
-            those = [name for name in names("strategies") if find("strategies", name).reflects]
+            with_reflector = [name for name in names("strategies") if find("strategies", name).reflects]
             raise InvalidInput(
                 f"Settings for a reflector were given, but the strategy {recipe.strategy.name!r} has none. "
-                f"Strategies with a reflector: {', '.join(those)}."
+                f"Strategies with a reflector: {', '.join(with_reflector)}."
             )
         spec: Spec = getattr(recipe, role)
         recipe = replace(recipe, **{role: Spec(spec.name, {**spec.settings, **values})})  # pyright: ignore[reportArgumentType]

@@ -73,9 +73,9 @@ from mulligan.text.states import DOING, verdict
 from mulligan.text.web_pages import html
 
 _HASHES = re.compile(r"^index [0-9a-f]+\.\.[0-9a-f]+.*\n", re.MULTILINE)
-"""Lines of a diff that say nothing to a reader."""
+"""Lines of a diff that mean nothing to a reader."""
 MAX_PASSED = 12
-"""Checks that passed are folded where there are more."""
+"""Passed checks are folded if there are more."""
 ROLES = ("actor", "evaluator", "strategy", "reflector", "foresight")
 
 
@@ -85,10 +85,10 @@ async def markdown(store: Store, episodes: Sequence[str]) -> str:
 
 
 async def web_page(store: Store, episodes: Sequence[str]) -> str:
-    """The same as one file of HTML, which runs and loads nothing. Raises `NotFound`."""
-    found = await _readable(store, episodes)
-    title = f"Run {found[0].run}" if found else "No run"
-    return html(title, [block for episode in found for block in story(episode, await run_context(store, episode))])
+    """The story of these episodes as one HTML file without scripts and external files. Raises `NotFound`."""
+    readable = await _readable(store, episodes)
+    title = f"Run {readable[0].run}" if readable else "No run"
+    return html(title, [block for episode in readable for block in story(episode, await run_context(store, episode))])
 
 
 async def _readable(store: Store, episodes: Sequence[str]) -> Sequence[Episode]:
@@ -101,7 +101,7 @@ async def without_steps(store: Store, episode: Episode) -> list[Block]:
 
 
 def beginning(episode: Episode, most: int) -> str:
-    """The story of the record alone, cut after about `most` characters; a note says how much was cut."""
+    """The story of the record alone, cut after about `most` characters, with a note on how much was cut."""
     blocks: list[str] = []
     total = 0
     for block in leaves(story(episode)):
@@ -130,12 +130,12 @@ def story(
 
 def header(episode: Episode, context: RunContext, level: int = 1) -> Iterator[Block]:
     """How it ended, in one row; for an error its reason, and the command that continues it."""
-    said = state(episode, context.running)
+    state_name = state(episode, context.running)
     yield Heading(level, one_line(episode.task.prompt, 140) or "(no text)")
     models = dict.fromkeys(episode.head.models.values())
     yield Bar(
-        mark_of(episode, said),
-        state_words(said),
+        mark_of(episode, state_name),
+        state_words(state_name),
         {
             "Tries": str(len(episode.trials)),
             "Judge": _judge(episode),
@@ -146,7 +146,7 @@ def header(episode: Episode, context: RunContext, level: int = 1) -> Iterator[Bl
             "Run": episode.id,
         },
     )
-    if said.startswith("paused") or said == "cut off":
+    if state_name.startswith("paused") or state_name == "cut off":
         detail = in_words(episode.stop.detail) if episode.stop else "Its process ended before the run did."
         yield Section(
             "stopped",
@@ -163,9 +163,9 @@ def header(episode: Episode, context: RunContext, level: int = 1) -> Iterator[Bl
         yield Jumps(
             "Tries",
             [
-                Line(strong=f"Try {one.number}", href=f"#trial-{one.number}", mark=mark, word=word)
-                for one in episode.trials
-                for mark, word in [verdict(one.feedback)]
+                Line(strong=f"Try {trial.number}", href=f"#trial-{trial.number}", mark=mark, word=word)
+                for trial in episode.trials
+                for mark, word in [verdict(trial.feedback)]
             ],
         )
 
@@ -179,7 +179,8 @@ def _judge(episode: Episode) -> str:
     settings: Mapping[str, Any] = episode.head.settings
     if led_by_function(episode):
         return str(settings.get("judge", ""))
-    sources = dict.fromkeys(one.feedback.source for one in episode.trials if one.feedback and one.feedback.source)
+    feedbacks = (trial.feedback for trial in episode.trials)
+    sources = dict.fromkeys(feedback.source for feedback in feedbacks if feedback and feedback.source)
     return str(table_of(settings.get("evaluator")).get("name", "")) or ", ".join(sources)
 
 
@@ -191,7 +192,7 @@ def body(
 ) -> Iterator[Block]:
     """What it learned and recalled, its task, its tries one by one, its answer and its ratings."""
     yield from memory(episode, context, level)
-    of = _Of(episode, context, {id(image): n for n, image in enumerate(images_of(episode), 1)})
+    of = _Context(episode, context, {id(image): n for n, image in enumerate(images_of(episode), 1)})
     yield Section("task", [Heading(level, "Task"), Fence(episode.task.prompt), *_task(of)])
     for trial in episode.trials:
         yield Section(f"trial-{trial.number}", [*_trial(trial, level, of), *after(trial)], card=True)
@@ -210,21 +211,21 @@ def body(
 
 def memory(episode: Episode, context: RunContext, level: int) -> Iterator[Block]:
     """What the run taught, and what it was shown of earlier lessons."""
-    taught = [block for lesson in context.lessons for block in _lesson(lesson)]
-    if not taught and context.no_lessons_because:
-        taught.append(Line(context.no_lessons_because))
-    if taught:
-        yield Section("learned", [Heading(level, "Learned from this run"), *taught], card=True)
+    learned = [block for lesson in context.lessons for block in _lesson(lesson)]
+    if not learned and context.no_lessons_because:
+        learned.append(Line(context.no_lessons_because))
+    if learned:
+        yield Section("learned", [Heading(level, "Learned from this run"), *learned], card=True)
     recall = episode.recall
     if recall is None:
         return
-    told: list[Block] = [Heading(level, "Recalled for this run")]
+    blocks: list[Block] = [Heading(level, "Recalled for this run")]
     for lesson in recall.lessons:
-        told += _lesson(lesson, "" if lesson.score is None else f"relevance {lesson.score:.2f}")
+        blocks += _lesson(lesson, "" if lesson.score is None else f"relevance {lesson.score:.2f}")
     for lesson in context.withheld_lessons:
         score = context.receipt.withheld.get(lesson.id) if context.receipt else None
         relevance = "" if score is None else f", relevance {score:.2f}"
-        told.append(
+        blocks.append(
             Line(
                 f"withheld at random, to measure its worth{relevance}",
                 strong=one_line(lesson.title, 100),
@@ -234,27 +235,27 @@ def memory(episode: Episode, context: RunContext, level: int) -> Iterator[Block]
             )
         )
     if not recall.lessons and not context.withheld_lessons:
-        told.append(Line("No lesson fitted the task." if recall.filtered else "The bank had no lessons."))
+        blocks.append(Line("No lesson fitted the task." if recall.filtered else "The bank had no lessons."))
     if recall.filtered:
         least = f" of {recall.threshold:.2f}" if recall.threshold else ""
-        beside = recall.held and recall.threshold and recall.held.score >= recall.threshold
+        worth_withheld = recall.held and recall.threshold and recall.held.score >= recall.threshold
         nearest = (
             f". The most relevant is {one_line(recall.held.title, 80)!r} ({recall.held.score:.2f})"
             if recall.held
             else ""
         )
-        told.append(
+        blocks.append(
             Line(
-                f"Held back: {count(recall.filtered, 'lesson')} {'not worth the tokens, or ' if beside else ''}"
+                f"Held back: {count(recall.filtered, 'lesson')} {'not worth the tokens, or ' if worth_withheld else ''}"
                 f"below the relevance threshold{least}{nearest}.",
                 small=True,
             )
         )
     if recall.note:
-        told.append(Line(f"Found {recall.note}.", small=True))
+        blocks.append(Line(f"Found {recall.note}.", small=True))
     if context.receipt:
-        told.append(Line("", strong="Receipt of this recall", href=f"/bank/recalls/{recall.id}", small=True))
-    yield Section("recall", [*told, *_journal(episode, context.calls.get(0, ()))], card=True)
+        blocks.append(Line("", strong="Receipt of this recall", href=f"/bank/recalls/{recall.id}", small=True))
+    yield Section("recall", [*blocks, *_journal(episode, context.calls.get(0, ()))], card=True)
 
 
 def _lesson(lesson: Lesson, note: str = "") -> Iterator[Block]:
@@ -274,7 +275,7 @@ def _lesson(lesson: Lesson, note: str = "") -> Iterator[Block]:
     yield Quote(lesson.content)
 
 
-def _task(of: _Of) -> Iterator[Block]:
+def _task(of: _Context) -> Iterator[Block]:
     yield from _pictures(of.episode.task.images, of)
     if of.episode.task.inputs:
         yield Fold("Inputs", list(formatted(dict(of.episode.task.inputs))))
@@ -282,16 +283,17 @@ def _task(of: _Of) -> Iterator[Block]:
 
 
 def doing(episode: Episode, context: RunContext) -> str:
-    """What is done now, in words; "" if nobody drives it."""
+    """What is being done now, in words; "" if the episode is not running."""
     if not context.running:
         return ""
     limits = Limits(**cast(dict[str, Any], Recipe.completed(episode.head.settings)["limits"]))
     move = due(episode, limits)
     if not isinstance(move, Move):
         return "ending"
-    now = next((call.name.partition("#")[0] for call in reversed(calls_of(context.steps)) if not call.done), "")
-    at = f"try {move.trial} of {limits.trials}: " if move.trial else ""
-    return f"{at}{DOING[move.kind]}{f' ({now})' if now else ''}"
+    unfinished = (call.name.partition("#")[0] for call in reversed(calls_of(context.steps)) if not call.done)
+    current_call = next(unfinished, "")
+    where = f"try {move.trial} of {limits.trials}: " if move.trial else ""
+    return f"{where}{DOING[move.kind]}{f' ({current_call})' if current_call else ''}"
 
 
 def run_facts(episode: Episode) -> Mapping[str, str]:
@@ -320,7 +322,7 @@ def run_facts(episode: Episode) -> Mapping[str, str]:
 
 
 def _leader(episode: Episode) -> str:
-    """Who drives it, other than Mulligan's own loop, a function or a graph; "" for these."""
+    """Who drives the episode, if it is an MCP client or a goal; else ""."""
     settings: Mapping[str, Any] = episode.head.settings
     if led_by_client(episode):
         return f"a client over MCP, {tries(int(settings['trials']))} planned"
@@ -364,7 +366,7 @@ def _shown_prompt(context: RunContext, trial: int) -> Iterator[Block]:
 
 
 def formatted(value: Any) -> Iterator[Block]:
-    """JSON as a person reads it: short values as facts, long texts as they are, inner objects one by one."""
+    """JSON for people: short values as facts, long texts as they are, and inner objects one by one."""
     if isinstance(value, str):
         yield Fence(value)
         return
@@ -375,11 +377,11 @@ def formatted(value: Any) -> Iterator[Block]:
     for name, part in table.items():
         if name in short or part in (None, "", [], {}):
             continue
-        several = cast(list[Any], part) if isinstance(part, list) else [part]
-        whole = isinstance(part, list) and not all(map(table_of, several))
-        for number, one in enumerate([part] if whole else several, 1):
-            yield Line(strong=f"{name} {number}" if len(several) > 1 and not whole else name)
-            yield from formatted(one)
+        items = cast(list[Any], part) if isinstance(part, list) else [part]
+        is_plain_list = isinstance(part, list) and not all(map(table_of, items))
+        for number, item in enumerate([part] if is_plain_list else items, 1):
+            yield Line(strong=f"{name} {number}" if len(items) > 1 and not is_plain_list else name)
+            yield from formatted(item)
     if not table and value not in ({}, None):
         yield Fence(json.dumps(value, ensure_ascii=False, indent=2))
 
@@ -400,15 +402,15 @@ def _short(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class _Of:
-    """What a try belongs to. numbers: those of the images, by identity."""
+class _Context:
+    """The episode that a try belongs to. numbers: the numbers of its images, by the `id()` of the image."""
 
     episode: Episode
     context: RunContext
     numbers: Mapping[int, int]
 
 
-def _trial(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
+def _trial(trial: Trial, level: int, of: _Context) -> Iterator[Block]:
     mark, word = verdict(trial.feedback)
     yield Heading(level, f"Try {trial.number}", mark, word)
     if trial.parent not in (None, trial.number - 1):
@@ -424,7 +426,7 @@ def _trial(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
     yield from _journal(of.episode, of.context.calls.get(trial.number, ()))
 
 
-def _attempt(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
+def _attempt(trial: Trial, level: int, of: _Context) -> Iterator[Block]:
     attempt = trial.attempt
     if choice := attempt.choice:
         odds = ", ".join(f"{arm} {100 * share:.0f} %" for arm, share in choice.odds.items())
@@ -449,7 +451,7 @@ def _attempt(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
         yield Line(f"Saved as: {artifact.kind} {artifact.ref}", small=True)
 
 
-def _step(number: int, step: TakenStep, of: _Of) -> Iterator[Block]:
+def _step(number: int, step: TakenStep, of: _Context) -> Iterator[Block]:
     yield Line(_outcome(step.outcome).removeprefix(": "), strong=f"Step {number}")
     if step.check:
         yield from _check(step.check)
@@ -466,7 +468,7 @@ def _step(number: int, step: TakenStep, of: _Of) -> Iterator[Block]:
 
 
 def _parsed(text: str) -> Iterator[Block]:
-    """Text as it is; an object of JSON as a person reads it."""
+    """A JSON object for people (see `formatted`), or other text as it is."""
     if text.lstrip().startswith("{"):
         with suppress(ValueError):
             yield from formatted(json.loads(text))
@@ -474,7 +476,7 @@ def _parsed(text: str) -> Iterator[Block]:
     yield Fence(text)
 
 
-def _pictures(images: Sequence[Image], of: _Of) -> Iterator[Block]:
+def _pictures(images: Sequence[Image], of: _Context) -> Iterator[Block]:
     for image in images:
         number = of.numbers[id(image)]
         path = f"/runs/{of.episode.id}/images/{number}"
@@ -490,15 +492,15 @@ def _check(check: Check) -> Iterator[Block]:
         yield Line(f"Note: {note}", small=True)
 
 
-def _feedback(feedback: Feedback, level: int, of: _Of) -> Iterator[Block]:
+def _feedback(feedback: Feedback, level: int, of: _Context) -> Iterator[Block]:
     mark, word = verdict(feedback)
     yield Heading(level, f"Feedback{f' of {feedback.source}' if feedback.source else ''}", mark, word)
-    findings = [one for one in findings_of(feedback) if one.asked or one.where]
+    findings = [finding for finding in findings_of(feedback) if finding.asked or finding.where]
     if findings:
-        passed = [one for one in findings if one.passed]
-        several = len(passed) > MAX_PASSED
-        yield Checks([*(one for one in findings if not one.passed), *(() if several else passed)])
-        if several:
+        passed = [finding for finding in findings if finding.passed]
+        folded = len(passed) > MAX_PASSED
+        yield Checks([*(finding for finding in findings if not finding.passed), *(() if folded else passed)])
+        if folded:
             yield Fold(f"{count(len(passed), 'check')} passed", [Checks(passed)])
         if feedback.text:
             yield Fold("The feedback as shown to the next try", [Fence(feedback.text)])
@@ -509,7 +511,7 @@ def _feedback(feedback: Feedback, level: int, of: _Of) -> Iterator[Block]:
         yield Line(f"Note: {note}", small=True)
 
 
-def _reflection(reflection: Reflection, level: int, after: str | None) -> Iterator[Block]:
+def _reflection(reflection: Reflection, level: int, effect: str | None) -> Iterator[Block]:
     yield Heading(level, "Lesson for the next try")
     if reflection.withheld:
         yield Line(reflection.withheld, mark="note", word="not shown to later tries")
@@ -523,7 +525,7 @@ def _reflection(reflection: Reflection, level: int, after: str | None) -> Iterat
     for note in reflection.notes:
         yield Line(f"Note: {note}", small=True)
     if quality := reflection.quality:
-        then = f"; the next try: {after}" if after else ""
+        then = f"; the next try: {effect}" if effect else ""
         yield Line(" ".join([f"{quality_words(quality).capitalize()}{then}.", *quality.missing]), small=True)
 
 
@@ -549,7 +551,7 @@ _MARKS: Mapping[str, str] = {
 
 
 def mark_of(episode: Episode | Brief, said: str) -> str:
-    """The sign of an episode's state, as `state` words it: a name of `text.states`."""
+    """The mark (see `text.states`) of a state that `state` returned."""
     if said.startswith("paused") and said not in _MARKS:
         return "paused"
     return _MARKS.get(said, "failed" if episode.judged else "unjudged")

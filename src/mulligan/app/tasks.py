@@ -25,15 +25,15 @@ class TaskFolder:
 
 
 def read_task(given: str | Task | os.PathLike[str]) -> TaskFolder:
-    """Raises `InvalidInput` for an empty task, a folder without `task.md`, a file, or a path that leads nowhere."""
+    """Reads a task. Raises `InvalidInput` if it is empty, a folder without `task.md`, a file, or a missing path."""
     if isinstance(given, Task):
         return TaskFolder(given)
-    if not str(given).strip():  # an empty path would be the working folder
+    if not str(given).strip():  # an empty path would mean the working folder
         raise InvalidInput("The task is empty: describe what to do.")
     folder = Path(given)
     try:
         is_folder, is_file = folder.is_dir(), folder.is_file()
-    except (OSError, ValueError):  # too long for a path, or a NUL in it: a sentence then
+    except (OSError, ValueError):  # too long for a path, or with a NUL: so a sentence
         is_folder = is_file = False
     if is_folder:
         return TaskFolder(Task(read_file(str(folder / "task.md"), "task file").strip()), _evaluator(folder))
@@ -43,7 +43,7 @@ def read_task(given: str | Task | os.PathLike[str]) -> TaskFolder:
             f"The task {text} is a file. Give the task as a sentence, name a folder with task.md, or pass the file on "
             f"standard input: mulligan solve - < {text}"
         )
-    if any("\ud800" <= c <= "\udfff" for c in text):  # what Python makes of bytes that are not UTF-8
+    if any("\ud800" <= c <= "\udfff" for c in text):  # how Python decodes bytes that are not UTF-8
         raise InvalidInput("The task is not UTF-8: put it into the task.md of a folder, saved as UTF-8.")
     if not isinstance(given, str) or (os.sep in text and not any(c.isspace() for c in text.strip())):
         raise InvalidInput(f"The task folder {text} does not exist.")
@@ -58,7 +58,7 @@ def tests_spec(path: str | os.PathLike[str]) -> Spec:
 
 
 def judge_spec(judge: Any) -> Spec | None:
-    """The evaluator that a judge names: by its name, or by the path of a file of tests. None for another judge."""
+    """The evaluator for a judge that is a name or the path of a tests file. None for another judge."""
     if isinstance(judge, str):
         return parse_spec("evaluators", judge)
     return tests_spec(judge) if hasattr(judge, "__fspath__") else None
@@ -83,7 +83,7 @@ def _evaluator(folder: Path) -> Spec | None:
 
 
 def spec_beside(role: str, folder: Path, name: str, settings: Mapping[str, Json]) -> Spec:
-    """A plug-in that a file of this folder names: a plug-in file, and settings {"file": name}, are looked for there.
+    """A plug-in that a file in this folder names. Plug-in files and settings {"file": name} are relative to the folder.
 
     Raises `UnknownName` and `InvalidInput` as `plugins.find` does.
     """
@@ -93,7 +93,7 @@ def spec_beside(role: str, folder: Path, name: str, settings: Mapping[str, Json]
 
 
 def plugin_beside(role: str, folder: Path, name: str) -> Spec:
-    """A plug-in that a file of this folder names: one that is a file is looked for there."""
+    """A plug-in that a file in this folder names. A plug-in file is relative to the folder."""
     return parse_spec(role, str(real_path(name, folder)) if file_of(name) else name)
 
 

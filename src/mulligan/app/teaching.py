@@ -1,4 +1,4 @@
-"""Lets the bank learn from a finished episode, and says in a sentence what it learned.
+"""Lets the bank learn from finished episodes, and describes in a sentence what it learned.
 
 An error here does not fail the episode, unless its record is lost.
 """
@@ -18,14 +18,14 @@ from mulligan.core.records import Episode
 
 
 async def tell_outcome(bank: Bank, episode: Episode, notice: Notice) -> None:
-    """Tells the bank how an episode ended that it recalled for, where nothing is learned from it."""
+    """Tells the bank the outcome of an episode that it recalled for, if the bank does not learn from it."""
     success = success_of([episode])
     if not episode.recall or success is None or not episode.over:
         return
     try:
         await with_defaults(bank, MeasuringBank).outcome_of(episode.recall.id, success)
         await _notice_harm(bank, notice)
-    except NotFound:  # the recall kept no receipt
+    except NotFound:  # the recall has no receipt
         pass
     except RecordLost:
         raise
@@ -39,8 +39,10 @@ async def _notice_harm(bank: Bank, notice: Notice) -> None:
 
 
 async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
-    """Lets the bank learn from an episode that is over, and notices the outcome. Nothing is learned twice, or from an
-    episode whose answer may be right or wrong, or whose task had none."""
+    """Lets the bank learn from an episode that is over, and reports the result.
+
+    Nothing is learned twice, nor from an episode whose answer nobody could confirm, or whose task has no answer.
+    """
     if episode.stop is None or episode.stop.resumable or not episode.trials:
         return
     if episode.stop.reason in ("unconfirmed", "unsure", "absent"):
@@ -52,51 +54,52 @@ async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
 async def teach_group(bank: Bank, episodes: Sequence[Episode], notice: Notice, *, contrast: bool) -> None:
     """Lets the bank learn from the trajectories of one task, once all are over.
 
-    contrast: from all of them together, by what tells them apart; else from each alone, in their order.
+    contrast: learn from all of them together, by their differences; else from each alone, in order.
     """
-    left = [episode for episode in episodes if not episode.over]
-    if left:
-        count = f"{len(left)} of {len(episodes)} trajectories did not run to their end"
+    unfinished = [episode for episode in episodes if not episode.over]
+    if unfinished:
+        count = f"{len(unfinished)} of {len(episodes)} trajectories did not run to their end"
         notice(f"nothing was learned yet: {count}; resume the run to finish them")
         return
     if not contrast:
         for episode in episodes:
             await teach(bank, episode, notice)
         return
-    known = [one for one in episodes if one.trials and one.stop and one.stop.reason != "unconfirmed"]
-    if not known:
+    tried = [episode for episode in episodes if episode.trials]
+    judgeable = [episode for episode in tried if episode.stop and episode.stop.reason != "unconfirmed"]
+    if not judgeable:
         notice("nothing was learned: whether any of the answers is right is unknown")
         return
-    await _learn(bank, known, notice)
+    await _learn(bank, judgeable, notice)
 
 
 async def _learn(bank: Bank, episodes: Sequence[Episode], notice: Notice) -> None:
     try:
         notice(summary(await bank.learn(episodes), with_defaults(bank, MeasuringBank).agent_id))
         await _notice_harm(bank, notice)
-    except RecordLost:  # the bank's file is the episode's, too
+    except RecordLost:  # the bank and the episode are in the same file
         raise
     except MulliganError as error:
         notice(failure(error))
 
 
 def failure(error: MulliganError) -> str:
-    """What an error left unlearned, for a person: facts are learned by rules before a model is asked."""
+    """Describes an error of learning. Facts may have been learned by rules before a model was asked."""
     facts = _count(error.facts, "learned by rules", "fact")
     return f"{facts}; no strategy was learned: {error}" if facts else f"nothing was learned: {error}"
 
 
 def summary(learned: Learned, agent_id: str | None, known: Collection[str] = ()) -> str:
-    """Describes what was learned, and how, for people. known: ids of lessons that were there before."""
+    """Describes what was learned, and how. known: ids of lessons that existed before."""
     facts = _count([id for id in learned.facts if id not in known], "learned by rules", "fact")
     old = _count([id for id in learned.facts if id in known], "already known", "fact")
     new = tuple(id for id in learned.lessons if id not in known)
     learned = replace(learned, lessons=new, folded=(*(set(learned.lessons) - {*new}), *learned.folded))
-    return "; ".join(part for part in (facts, old, _by_thinking(learned, agent_id)) if part)
+    return "; ".join(part for part in (facts, old, _learned_by_model(learned, agent_id)) if part)
 
 
-def _by_thinking(learned: Learned, agent_id: str | None) -> str:
-    """What a model's thinking gave."""
+def _learned_by_model(learned: Learned, agent_id: str | None) -> str:
+    """Describes what was learned with a model."""
     if learned.failed:
         return f"{'no strategy' if learned.facts else 'nothing'} was learned: {learned.failed}"
     if learned.question is not None:
@@ -118,14 +121,14 @@ def _by_thinking(learned: Learned, agent_id: str | None) -> str:
 
 
 def restore_command(agent_id: str | None, learned: Learned) -> str:
-    """What brings back the retired lessons that were learned again."""
+    """The command that restores retired lessons that were learned again."""
     return " && ".join(memory_command(agent_id, "retire", "--undo", id) for id in learned.retired)
 
 
 def memory_command(agent_id: str | None, *words: str) -> str:
-    """What a person types, so that it is done in the bank of this agent."""
-    named = ["--bank", agent_id] if agent_id else []
-    return f"mulligan memory {shlex.join([*named, *words])}"
+    """A `mulligan memory` command for the bank of this agent."""
+    bank_option = ["--bank", agent_id] if agent_id else []
+    return f"mulligan memory {shlex.join([*bank_option, *words])}"
 
 
 def _count(ids: Sequence[str], what: str, thing: str = "lesson") -> str:

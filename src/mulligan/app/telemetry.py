@@ -61,10 +61,10 @@ _ATTRIBUTES = {
 
 @contextmanager
 def traced_as_configured() -> Generator[None]:
-    """Traces the block if `MULLIGAN_OTEL` is `on` or `content`; spans go where the variables `OTEL_…` say.
+    """Traces the block if `MULLIGAN_OTEL` is `on` or `content`; the variables `OTEL_…` say where spans go.
 
-    A provider of spans that is there already, such as that of `opentelemetry-instrument`, is used as it is. One that is
-    made here is flushed and shut down in the end.
+    A provider of spans that exists already, such as that of `opentelemetry-instrument`, is used unchanged. One that is
+    created here is flushed and shut down at the end.
 
     Raises:
         InvalidInput: the variable has another value, or what it needs is not installed.
@@ -80,7 +80,7 @@ def traced_as_configured() -> Generator[None]:
 
     provider: Any = trace.get_tracer_provider()
     if own := isinstance(provider, trace.ProxyTracerProvider):
-        provider = _configured()
+        provider = _configured_provider()
     if provider is None:
         yield
         return
@@ -94,13 +94,13 @@ def traced_as_configured() -> Generator[None]:
 
 @contextmanager
 def traced(provider: TracerProvider | None = None, *, content: bool | None = None) -> Generator[None]:
-    """Traces what this process does with Mulligan, until the block ends.
+    """Traces what this process does with Mulligan until the block ends.
 
     Args:
         provider: gets the spans; None: the global one.
-        content: whether spans hold tasks, queries, lessons, arguments, questions, answers and verdicts in words, with
-            secrets masked; None: as the variable `CAPTURE` says, by default not. The spans of pydantic-ai never do:
-            they do not go through our masks.
+        content: whether spans contain tasks, queries, lessons, arguments, questions, answers and verdicts, with secrets
+            masked; None: as the variable `CAPTURE` says, by default not. The spans of pydantic-ai never do, because we
+            cannot mask them.
 
     Raises:
         InvalidInput: OpenTelemetry is not installed.
@@ -115,16 +115,16 @@ def traced(provider: TracerProvider | None = None, *, content: bool | None = Non
         yield
 
 
-def _configured() -> Any:
-    """A provider of spans as the variables say; None without an exporter. Raises `InvalidInput` for one that is not
-    installed."""
+def _configured_provider() -> Any:
+    """A provider of spans as the environment variables configure it; None without an exporter. Raises `InvalidInput`
+    for an exporter that is not installed."""
     from importlib.metadata import entry_points
 
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    has_name = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     exporters: list[Any] = []
     protocol = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     for name in (os.environ.get("OTEL_TRACES_EXPORTER") or "otlp").replace(",", " ").split():
@@ -143,14 +143,14 @@ def _configured() -> Any:
         exporters.append(found[0].load()())
     if not exporters:
         return None
-    provider = TracerProvider(resource=Resource.create({} if named else {"service.name": "mulligan"}))
-    for exporter in exporters:
-        provider.add_span_processor(BatchSpanProcessor(exporter))
+    provider = TracerProvider(resource=Resource.create({} if has_name else {"service.name": "mulligan"}))
+    for found in exporters:
+        provider.add_span_processor(BatchSpanProcessor(found))
     return provider
 
 
 def _instrument(provider: TracerProvider) -> Callable[[Any], Any]:
-    """Wraps a model of pydantic-ai so that its requests are spans, without what they say."""
+    """Wraps a model of pydantic-ai so that its requests are spans, without content."""
 
     def instrument(model: Any) -> Any:
         from pydantic_ai.models.instrumented import InstrumentationSettings, InstrumentedModel
@@ -164,7 +164,7 @@ def _instrument(provider: TracerProvider) -> Callable[[Any], Any]:
 
 
 class _Spans:
-    """Makes a span of each operation."""
+    """Makes a span for each operation."""
 
     def __init__(self, provider: TracerProvider, content: bool) -> None:
         self._tracer, self._content = provider.get_tracer("mulligan", version("mulligan"), SCHEMA), content
@@ -178,15 +178,15 @@ class _Spans:
         kind = SpanKind.SERVER if done.kind == "call" else SpanKind.CLIENT if by_model else SpanKind.INTERNAL
         context, links = None, list[Link]()
         if done.kind == "upkeep":  # a background task inherits the context of the call that started it
-            before = get_current_span().get_span_context()
-            context, links = Context(), [Link(before)] if before.is_valid else []
-        called = _operation(done, by_model)  # when a span begins, for samplers
-        about = {"gen_ai.operation.name": called} if called else {}
+            current = get_current_span().get_span_context()
+            context, links = Context(), [Link(current)] if current.is_valid else []
+        operation_name = _operation(done, by_model)  # set at the start, for samplers
+        attributes = {"gen_ai.operation.name": operation_name} if operation_name else {}
         with self._tracer.start_as_current_span(
             _name(done, by_model),
             context,
             kind,
-            about,
+            attributes,
             links=links,
             record_exception=False,
             set_status_on_exception=False,
@@ -200,8 +200,8 @@ class _Spans:
             if self._content:
                 span.set_attributes(
                     {
-                        _ATTRIBUTES.get((done.kind, name), f"mulligan.{name}"): mask(_text(said))
-                        for name, said in done.content.items()
+                        _ATTRIBUTES.get((done.kind, name), f"mulligan.{name}"): mask(_as_text(value))
+                        for name, value in done.content.items()
                         if (done.kind, name) != ("trial", "verdict")
                     }
                 )
@@ -210,7 +210,7 @@ class _Spans:
                 span.set_status(Status(StatusCode.ERROR))
 
     def _verdict(self, done: Operation) -> Mapping[str, str | float]:
-        """The attributes of the event for the trial's verdict; empty where nothing could be said of it."""
+        """The attributes of the event for the trial's verdict; empty if it was not judged."""
         passed, score = done.facts.get("passed"), done.facts.get("score")
         if passed is None and score is None:
             return {}
@@ -222,16 +222,16 @@ class _Spans:
         }
 
 
-def _text(said: Any) -> str:
-    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=_record)
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_memory_record)
 
 
-def _record(said: Any) -> Json:
+def _memory_record(value: Any) -> Json:
     """A lesson as a memory record of the conventions."""
-    if not isinstance(said, Lesson):
-        return str(said)
-    score = {} if said.score is None else {"score": said.score}
-    return {"id": said.id, "content": said.content, "metadata": {"title": said.title, "state": said.state}, **score}
+    if not isinstance(value, Lesson):
+        return str(value)
+    score = {} if value.score is None else {"score": value.score}
+    return {"id": value.id, "content": value.content, "metadata": {"title": value.title, "state": value.state}, **score}
 
 
 def _operation(done: Operation, by_model: bool) -> str:
@@ -255,21 +255,21 @@ def _name(done: Operation, by_model: bool) -> str:
 
 
 def _attributes(done: Operation, by_model: bool) -> Mapping[str, str | bool | int | float]:
-    """by_model: no span of pydantic-ai is below this one, so it is the span of the model call itself."""
-    found: dict[str, Json] = {
+    """The attributes of a span. by_model: it is the span of the model call itself, because pydantic-ai makes none."""
+    known: dict[str, Json] = {
         _ATTRIBUTES.get((done.kind, name), f"mulligan.{name}"): done.facts[name] for name in done.facts
     }
     if done.kind in ("tool", "call"):
-        found["gen_ai.tool.name"] = done.name
+        known["gen_ai.tool.name"] = done.name
     if done.kind == "call":
-        found["mcp.method.name"] = "tools/call"
+        known["mcp.method.name"] = "tools/call"
     if done.kind == "model":
         usage, prefix = done.usage, "gen_ai" if by_model else "mulligan"
-        found |= {f"{prefix}.request.model": done.name, "mulligan.cost": usage.cost}
-        found |= {
+        known |= {f"{prefix}.request.model": done.name, "mulligan.cost": usage.cost}
+        known |= {
             f"{prefix}.usage.input_tokens": usage.input_tokens,
             f"{prefix}.usage.output_tokens": usage.output_tokens,
         }
     if by_model:
-        found["gen_ai.provider.name"] = done.name.partition(":")[0]
-    return {name: value for name, value in found.items() if isinstance(value, str | bool | int | float) and value != ""}
+        known["gen_ai.provider.name"] = done.name.partition(":")[0]
+    return {name: fact for name, fact in known.items() if isinstance(fact, str | bool | int | float) and fact != ""}

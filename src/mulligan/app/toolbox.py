@@ -21,11 +21,15 @@ from mulligan.core.protocols import Checkout, Sandbox, ToolResult, Toolset, Work
 from mulligan.core.questions import Tool
 from mulligan.core.records import Artifact, Check, Episode, Json, Spec, Step
 
-KEPT = 100_000
+MAX_ANSWER = 100_000
 """Characters of an answer that the record keeps; the model is shown far fewer."""
+MAX_NOTES = 10
+"""Notes on unsaved files that an answer ends with."""
 MCP = "mcp"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NO_SANDBOX = cast(Sandbox, object())
+"""Enough to check settings: a tool uses no port before its first call."""
 _NO_FOLDER = "works on the files of a workspace, and there is none: name a folder (workspace=)"
 
 log = logging.getLogger("mulligan")
@@ -35,8 +39,10 @@ log = logging.getLogger("mulligan")
 class ConfiguredTools:
     """`Tools`: the plug-ins of `tools/`, the user's own, and MCP servers as "mcp:SERVER".
 
-    tools, servers: the tables [tools] and [mcp] of mulligan.toml, see `check_tools`. root: where a server runs unless
-    its table says `cwd`.
+    Attributes:
+        tools, servers: the tables [tools] and [mcp] of mulligan.toml, see `check_tools`.
+        root: the folder in which a server runs, unless its table has `cwd`.
+        readable: folders that commands may read besides the workspace.
     """
 
     sandbox: Sandbox
@@ -48,15 +54,15 @@ class ConfiguredTools:
 
     @asynccontextmanager
     async def open(self, episode: Episode) -> AsyncGenerator[EpisodeToolbox]:
-        box = EpisodeToolbox(self, episode)
+        toolbox = EpisodeToolbox(self, episode)
         try:
-            yield box
+            yield toolbox
         finally:
-            # In a task of its own, so that it comes to its end when this one is cancelled.
-            await asyncio.shield(asyncio.create_task(box.close()))
+            # In a separate task, which finishes even if this one is cancelled.
+            await asyncio.shield(asyncio.create_task(toolbox.close()))
 
-    def made(self, source: str, folder: str) -> Toolset:
-        """The toolset of this name. Raises `InvalidInput`."""
+    def build(self, source: str, folder: str) -> Toolset:
+        """Builds the toolset of this name. Raises `InvalidInput`."""
         spec = (
             _server(source, self.servers, self.root)
             if _is_server(source)
@@ -65,26 +71,26 @@ class ConfiguredTools:
         if needs_workspace(source):
             spec = replace(spec, settings={**spec.settings, "folder": folder})
         if source == "run_command" and self.readable:
-            own = cast(Sequence[str], spec.settings.get("readable", ()))
-            spec = replace(spec, settings={**spec.settings, "readable": [*own, *self.readable]})
+            configured = cast(Sequence[str], spec.settings.get("readable", ()))
+            spec = replace(spec, settings={**spec.settings, "readable": [*configured, *self.readable]})
         return build("tools", spec, {"sandbox": self.sandbox})
 
 
 def check_tools(sources: Iterable[str], tools: Mapping[str, Json], servers: Mapping[str, Json]) -> None:
-    """Checks the tools that a skill unlocks; starts nothing. Raises `InvalidInput` or `UnknownName`.
+    """Checks the tools that a skill unlocks, without starting them. Raises `InvalidInput` or `UnknownName`.
 
-    tools: `http_hosts`, and settings of a tool in a table of its name. servers: a server's table by its name, as
-    `tools/mcp.py` has it, and `seconds`.
+    tools: `http_hosts`, and a table of settings for each tool. servers: a table for each server, with the settings of
+    `tools/mcp.py` and `seconds`.
     """
     for name, value in tools.items():
         if name != "http_hosts" and (name == MCP or name not in names("tools")):
             raise UnknownName("setting in [tools]", name, ["http_hosts", *(n for n in names("tools") if n != MCP)])
         if name != "http_hosts" and not isinstance(value, dict):
             raise InvalidInput(f"[tools.{name}] in mulligan.toml must be a table of settings, not {value!r}.")
-    made = ConfiguredTools(cast(Sandbox, object()), None, tools, servers)  # no port is used before a first call
+    configured = ConfiguredTools(_NO_SANDBOX, None, tools, servers)
     for source in sources:
         if _is_server(source) or not is_own(source):
-            made.made(source, os.sep)
+            configured.build(source, os.sep)
         else:
             cls = examine("tools", source)
             folder = {"folder": os.sep} if "folder" in settings_of(cls) else {}
@@ -92,8 +98,8 @@ def check_tools(sources: Iterable[str], tools: Mapping[str, Json], servers: Mapp
 
 
 def check_packages(sources: Iterable[str]) -> None:
-    """Raises `MissingExtra` for a tool whose packages are not installed: those that its class names in `packages`, each
-    with the extra that brings it."""
+    """Raises `MissingExtra` for a tool whose packages are not installed. Its class lists them in `packages`, each with
+    the extra that contains it."""
     for source in sources:
         needed = getattr(find("tools", MCP if _is_server(source) else source), "packages", {})
         for package, extra in {**needed, "jsonschema": "models"}.items():
@@ -106,16 +112,17 @@ def needs_workspace(source: str) -> bool:
 
 
 def _plugin(source: str, tools: Mapping[str, Json], cls: type[Any]) -> Spec:
-    own = cast(dict[str, Json], tools.get(source, {}))
-    asks_hosts = "http_hosts" in tools and "hosts" in settings_of(cls)
-    return Spec(source, {**({"hosts": tools["http_hosts"]} if asks_hosts else {}), **own})
+    settings: dict[str, Json] = {}
+    if "http_hosts" in tools and "hosts" in settings_of(cls):
+        settings["hosts"] = tools["http_hosts"]
+    return Spec(source, settings | cast(dict[str, Json], tools.get(source, {})))
 
 
 def _server(source: str, servers: Mapping[str, Json], root: str) -> Spec:
     name = source.partition(":")[2]
     if not name:
-        there = f"; available: {', '.join(sorted(servers))}" if servers else ""
-        raise InvalidInput(f"{source!r} names no MCP server: write mcp:SERVER{there}.")
+        available = f"; available: {', '.join(sorted(servers))}" if servers else ""
+        raise InvalidInput(f"{source!r} names no MCP server: write mcp:SERVER{available}.")
     if name not in servers:
         raise UnknownName("MCP server", name, servers, "Define a server in mulligan.toml, in a table [mcp.NAME].")
     table: Json = servers[name]
@@ -129,14 +136,14 @@ def _server(source: str, servers: Mapping[str, Json], root: str) -> Spec:
 
 
 class EpisodeToolbox:
-    """A `Toolbox` for one move of one episode. To be closed."""
+    """A `Toolbox` for one move of one episode. It must be closed."""
 
     def __init__(self, tools: ConfiguredTools, episode: Episode) -> None:
         self._tools, self._episode = tools, episode
         self._sets: dict[str, Toolset] = {}
         self._offered: dict[str, dict[str, Tool]] = {}
         self._newest = newest_state(episode)
-        self._here: str | None = None  # the state that the folder is in; None: not known
+        self._folder_state: str | None = None  # None: unknown
 
     async def offer(self, source: str) -> tuple[Tool, ...]:
         toolset = await self._toolset(source)
@@ -145,7 +152,7 @@ class EpisodeToolbox:
         except (ToolError, asyncio.CancelledError):
             raise
         except Exception as error:
-            raise _wrong(source, error) from error
+            raise _tool_error(source, error) from error
         for tool in tools:
             if not _NAME.fullmatch(tool.name):
                 raise ToolError(f"{source} offers a tool named {tool.name!r}, which models cannot call")
@@ -154,43 +161,39 @@ class EpisodeToolbox:
 
     async def call(self, source: str, tool: str, arguments: Mapping[str, Json]) -> ToolResult:
         try:
-            if source not in self._offered:  # a resumed move: that it was offered comes from the record
+            if source not in self._offered:  # on a resume: the offer came from the record
                 await self.offer(source)
-            known = self._offered[source].get(tool)
-            if known is None:
+            offered = self._offered[source].get(tool)
+            if offered is None:
                 raise ToolError(f"{source} no longer offers a tool {tool!r}")
-            if wrong := await asyncio.to_thread(misfit, arguments, known.parameters):
-                raise ToolError(f"the arguments of {tool} do not match its schema: {wrong}")
+            if problem := await asyncio.to_thread(misfit, arguments, offered.parameters):
+                raise ToolError(f"the arguments of {tool} do not match its schema: {problem}")
         except ToolError as error:
-            return ToolResult(_kept(str(error)), failed=True)
-        works = needs_workspace(source)
-        if works:
-            await self._bring()
-        if known.changes:
-            self._here = None
+            return ToolResult(_recorded(str(error)), failed=True)
+        checkout = await self._newest_checkout() if needs_workspace(source) else None
+        if offered.changes:
+            self._folder_state = None
         with operation("tool", tool, content={"arguments": dict(arguments)}) as done:
             text, failed = await self._answer(source, tool, arguments)
             done.content["result"] = text
             done.error = "ToolError" if failed else ""
-        if not (works and known.changes):
-            return ToolResult(_kept(text), failed)
-        return await self._saved(text, failed)
+        if checkout is None or not offered.changes:
+            return ToolResult(_recorded(text), failed)
+        return await self._save(checkout, text, failed)
 
     async def check(self, action: str, tool: Tool, tools: Sequence[Tool], steps: Sequence[Step]) -> Check | None:
+        """Never objects: with a foresight, `app.foresight` wraps this toolbox."""
         return None
 
     def saw(self, result: ToolResult) -> None:
         self._newest = result.state or self._newest
 
     async def artifacts(self, trial: int) -> tuple[Artifact, ...]:
-        place = await self._place()
-        if place is None:
-            return ()
-        await self._bring()
-        return (Artifact("git", self._newest or place.start, place.folder),)
+        checkout = await self._newest_checkout()
+        return (Artifact("git", self._newest or checkout.start, checkout.folder),) if checkout else ()
 
     async def close(self) -> None:
-        """Ends what the tools have started. What fails in that is logged."""
+        """Closes the tools. Errors are logged."""
         while self._sets:
             source, toolset = self._sets.popitem()
             try:
@@ -202,61 +205,58 @@ class EpisodeToolbox:
         if source not in self._sets:
             check_packages([source])
             try:
-                place = await self._place() if needs_workspace(source) else None
-                if place is None and needs_workspace(source):
+                checkout = await self._checkout() if needs_workspace(source) else None
+                if checkout is None and needs_workspace(source):
                     raise ToolError(f"{source} {_NO_FOLDER}")
-                self._sets[source] = self._tools.made(source, place.folder if place else "")
+                self._sets[source] = self._tools.build(source, checkout.folder if checkout else "")
             except InvalidInput as error:
                 raise ToolError(str(error)) from error
         return self._sets[source]
 
     async def _answer(self, source: str, tool: str, arguments: Mapping[str, Json]) -> tuple[str, bool]:
-        """What the tool says, and whether that is an error."""
+        """The tool's answer, and whether it is an error."""
         try:
             return await self._sets[source].call(tool, arguments), False
         except ToolError as error:
             return str(error), True
         except Exception as error:
-            return str(_wrong(source, error)), True
+            return str(_tool_error(source, error)), True
 
-    async def _saved(self, text: str, failed: bool) -> ToolResult:
-        """The result with the state that the call left; a call that failed may have changed files, too."""
-        place = await self._place()
-        assert place is not None
+    async def _save(self, checkout: Checkout, text: str, failed: bool) -> ToolResult:
+        """The result of a call, with the state of the folder after it. A failed call may have changed files, too."""
         trial = len(self._episode.trials) + 1
-        state, notes = await place.save(trial, self._newest or place.start)
-        text = _kept(text)
-        if notes:  # the folder holds what the state does not
-            text = "\n".join([text, *(f"[note: {note}]" for note in notes[:10])])
-        else:
-            self._here = state
-        return ToolResult(text, failed, state)
+        state, notes = await checkout.save(trial, self._newest or checkout.start)
+        if not notes:  # else the folder has files that are not in the state
+            self._folder_state = state
+        lines = [_recorded(text), *(f"[note: {note}]" for note in notes[:MAX_NOTES])]
+        return ToolResult("\n".join(lines), failed, state)
 
-    async def _place(self) -> Checkout | None:
+    async def _checkout(self) -> Checkout | None:
         return await self._tools.workspace.open(self._episode) if self._tools.workspace else None
 
-    async def _bring(self) -> None:
-        """Brings the folder to the newest state. After a resume it may be behind, as calls are not repeated."""
-        place = await self._place()
-        assert place is not None
-        state = self._newest or place.start
-        if self._here != state:
-            await place.reset(state)
-            self._here = state
+    async def _newest_checkout(self) -> Checkout | None:
+        """The folder in the newest state. After a resume it may be in an older one, because calls are not repeated."""
+        checkout = await self._checkout()
+        if checkout is not None:
+            state = self._newest or checkout.start
+            if self._folder_state != state:
+                await checkout.reset(state)
+                self._folder_state = state
+        return checkout
 
 
 def misfit(arguments: Mapping[str, Json], schema: Json) -> str:
-    """What is wrong with the arguments by this JSON schema, in one line; empty for nothing."""
+    """The first mistake in the arguments by this JSON schema, in one line; "" if there is none."""
     import jsonschema.exceptions
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
     from referencing import Registry
 
     try:
-        # A registry of its own: the default one would fetch what a schema refers to from the web.
+        # An empty registry: the default one would fetch references from the web.
         validator = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
         error = cast(Any, jsonschema.exceptions).best_match(validator.iter_errors(dict(arguments)))
-    except Exception:  # a schema that is broken, or refers elsewhere: the tool judges
+    except Exception:  # a broken schema, or one with references: the tool itself checks
         return ""
     if error is None:
         return ""
@@ -268,8 +268,8 @@ def _is_server(source: str) -> bool:
     return source.partition(":")[0] == MCP
 
 
-def _wrong(source: str, error: Exception) -> ToolError:
-    """The error for the model. Errors of the store, a lease or the like are raised again instead."""
+def _tool_error(source: str, error: Exception) -> ToolError:
+    """The error that the model is shown. Raises the error itself if it is not the tool's, such as a `StoreError`."""
     if isinstance(error, InvalidInput | SandboxError):
         return ToolError(str(error))
     if isinstance(error, MulliganError):
@@ -277,8 +277,8 @@ def _wrong(source: str, error: Exception) -> ToolError:
     return ToolError(f"{source} failed: {type(error).__name__}: {error}")
 
 
-def _kept(text: str) -> str:
-    """The text for the record: without lone surrogates, at most `KEPT` characters."""
-    if len(text) > KEPT:
-        text = f"{text[:KEPT]}\n[cut: {len(text) - KEPT:,} more characters]"
+def _recorded(text: str) -> str:
+    """The text for the record: without lone surrogates, and cut after `MAX_ANSWER` characters."""
+    if len(text) > MAX_ANSWER:
+        text = f"{text[:MAX_ANSWER]}\n[cut: {len(text) - MAX_ANSWER:,} more characters]"
     return text.encode("utf-8", "replace").decode()

@@ -1,8 +1,8 @@
-"""Learn from traces: each run of an agent is an episode, and each span is learned from once.
+"""Learns from traces: each run of an agent is an episode, and each span is learned from once.
 
-What was learned is noted in `traces.db` in the user's data folder, beside what hooks note of sessions: a number for
-each span, made of the span, the bank and its store. A run is learned first and noted then, and the bank knows an
-episode again, so a process that dies in between learns nothing twice.
+`traces.db` in the user's data folder records what was learned: a number for each span, made of the span, the bank and
+its store. A run is learned first and recorded then. The bank recognises an episode that it has learned, so nothing is
+learned twice if the process dies in between.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from mulligan.core.protocols import Evaluator, Learned, Model
 from mulligan.core.write_ahead import keep_log
 
 FILE = "traces.db"
-_SETTLED = 3600.0
-"""Seconds after which a span that encloses others is not waited for any more."""
-_HEAD = 65_536
-"""Bytes by which a file of traces is recognised."""
+_MAX_WAIT = 3600.0
+"""Seconds that a run waits for the span that encloses it."""
+_HEAD_BYTES = 65_536
+"""Bytes at the beginning of a file by which traces are recognised."""
 
 State: TypeAlias = Literal["new", "nothing", "known", "silent", "unfinished", "error"]
-"""What came of a run: something was learned; nothing is to be learned from it as it is; it was learned from before; the
-spans do not hold what was said; it still goes on; it cannot be read, or learning failed."""
+"""The result for a run: something was learned; there is nothing to learn; it was learned from before; the spans contain
+no messages; it is not finished; it cannot be read, or learning failed."""
 
 
 @dataclass(frozen=True)
 class TraceRun:
-    """A run in traces, and what came of it.
+    """A run in traces, and what was learned from it.
 
     Attributes:
         agent_id: whose bank.
-        success: whether it was done, as the traces say or the judge; None: unknown.
-        source: who says so; if nobody does, what was found that decides nothing.
+        success: whether the task was done, by the traces or the judge; None: unknown.
+        source: who says so; if unknown, the evaluations that do not decide it.
         drawn: the titles of what rules find, before it is learned.
-        why_not: what keeps it from being learned.
-        titles: of what was learned, new and known, by its id.
+        why_not: why nothing was learned from it.
+        titles: the titles of what was learned, new and known, by id.
     """
 
     agent_id: str
@@ -78,9 +78,9 @@ class TracesLearned:
     """What was learned from traces.
 
     Attributes:
-        runs: how many there are of each state.
-        lessons: ids of lessons and facts, new and known, in their order; with `by_agent` of several banks.
-        spans: how many there are; `others` of them are no agent's, `repeated` ones came before.
+        runs: the number of runs by state.
+        lessons: ids of lessons and facts, new and known, in order; they may be in several banks.
+        spans: the number of spans; `others` belong to no agent, and `repeated` ones came before.
         errors: what could not be read or learned from, with its place.
         notes: sentences for the user about what was left out.
     """
@@ -93,12 +93,12 @@ class TracesLearned:
 
 
 def are_traces(file: str | os.PathLike[str]) -> bool:
-    """Whether the file is one of traces, by its beginning."""
-    if not Path(file).is_file():  # what is read of a pipe is gone
+    """Whether the beginning of the file looks like traces."""
+    if not Path(file).is_file():  # reading from a pipe would consume its content
         return False
     try:
         with open(file, "rb") as opened:
-            return looks_like_traces(opened.read(_HEAD))
+            return looks_like_traces(opened.read(_HEAD_BYTES))
     except OSError:
         return False
 
@@ -132,27 +132,27 @@ async def learn_traces(
         InvalidInput: before anything is learned, for a file that cannot be read; the error names the line and the span.
     """
     rules = [Rule.parse(text) for text in evaluations]
-    named = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     learner = TraceLearner(bank, model=model, judge=judge, judge_model=judge_model, dry_run=dry_run)
     notes: list[str] = []
     with Spans(rules) as spans:
-        for file in named:
+        for file in paths:
             reading = TraceFile(file)
-            for one in reading:
-                spans.add(one)
+            for request in reading:
+                spans.add(request)
             if reading.torn:
                 notes.append(f"The last line of {reading.name} is cut off: it will be read next time.")
             if reading.others:
                 notes.append(f"{reading.name} has {reading.others:,} metrics and records that are not events.")
         try:
-            done = await learner.learn(spans, progress)
+            result = await learner.learn(spans, progress)
         finally:
             await learner.close()
-    return TracesLearned(done.runs, done.lessons, done.spans, done.errors, (*notes, *done.notes))
+    return TracesLearned(result.runs, result.lessons, result.spans, result.errors, (*notes, *result.notes))
 
 
 class TraceLearner:
-    """Learns from runs into banks, which it opens as they are needed. To be closed. The options are those of
+    """Learns from runs into banks, which it opens when it needs them. It must be closed. The options are those of
     `learn_traces`."""
 
     def __init__(
@@ -184,68 +184,66 @@ class TraceLearner:
         errors: list[str] = []
         with closing(Seen(str(self._config.store))) as seen:
             for run in spans.runs():
-                done = await self._one(run, seen)
-                runs[done.state] = runs.get(done.state, 0) + 1
-                lessons |= dict.fromkeys(done.titles)
-                if done.state == "error":
-                    errors.append(done.why_not)
-                if (waiting := progress(done)) is not None:
+                result = await self._one(run, seen)
+                runs[result.state] = runs.get(result.state, 0) + 1
+                lessons |= dict.fromkeys(result.titles)
+                if result.state == "error":
+                    errors.append(result.why_not)
+                if (waiting := progress(result)) is not None:
                     await waiting
         return TracesLearned(runs, tuple(lessons), spans.counts(), tuple(errors), tuple(_notes(runs, spans.counts())))
 
     async def _one(self, run: Run, seen: Seen) -> TraceRun:
         """Learns from one run, if it is new."""
-        agent_id = run.agent if self._given is None else self._agent_id(self._given)
+        given = self._given
+        agent_id = run.agent if given is None else given if isinstance(given, str) else given.agent_id or ""
         keys = [seen.key(agent_id, span) for span in run.spans]
         verdict, known = run.verdict, seen.known(keys)
         task = next((turn.text for turn in run.turns if turn.role == "user"), "")
-        about = (agent_id, run.agent, run.conversation, run.trace, task, len(run.turns))
-        done = TraceRun(*about, verdict.success, verdict.why, verdict.source, "error", (), run.error)
+        identity = (agent_id, run.agent, run.conversation, run.trace, task, len(run.turns))
+        result = TraceRun(*identity, verdict.success, verdict.why, verdict.source, "error", (), run.error)
         if known:
             later = f"{len(keys) - known} of its spans came later" if known < len(keys) else ""
-            return replace(done, state="known", why_not=later)
+            return replace(result, state="known", why_not=later)
         if run.error:
-            return done
+            return result
         if not task or not any(turn.role == "assistant" for turn in run.turns):
-            return replace(done, state="silent", why_not=f"{run.at}: the spans contain no messages")
-        if run.unfinished and run.end > self._now - _SETTLED:
-            return replace(done, state="unfinished", why_not="the span that encloses it has not arrived yet")
+            return replace(result, state="silent", why_not=f"{run.at}: the spans contain no messages")
+        if run.unfinished and run.end > self._now - _MAX_WAIT:
+            return replace(result, state="unfinished", why_not="the span that encloses it has not arrived yet")
         try:
-            done = await self._learned(run, done)
+            result = await self._learned(run, result)
         except StoreError:
             raise
         except MulliganError as error:
-            return replace(done, state="error", why_not=f"{run.at}: {error}")
-        if done.state == "new" and not self._dry_run:
+            return replace(result, state="error", why_not=f"{run.at}: {error}")
+        if result.state == "new" and not self._dry_run:
             seen.add(keys)
-        return done
+        return result
 
-    async def _learned(self, run: Run, done: TraceRun) -> TraceRun:
+    async def _learned(self, run: Run, result: TraceRun) -> TraceRun:
         """Judges the run, if nobody did, and learns from it. Raises `MulliganError`."""
-        transcript, bank = Transcript(run.at, "otlp", run.turns, run.spans[0]), self._bank(done.agent_id)
-        episode = transcript.episode(success=done.success, why=done.why)
-        if done.success is None and self._judge is not None:
-            done = replace(done, source=f"to be judged by {self._judge_name}")
+        transcript, bank = Transcript(run.at, "otlp", run.turns, run.spans[0]), self._bank(result.agent_id)
+        episode = transcript.episode(success=result.success, why=result.why)
+        if result.success is None and self._judge is not None:
+            result = replace(result, source=f"to be judged by {self._judge_name}")
             if not self._dry_run:
                 feedback = await self._judge.evaluate(episode)
-                done = replace(done, success=feedback.passed, why=feedback.text, source=self._judge_name)
-                episode = transcript.episode(success=done.success, why=done.why)
+                result = replace(result, success=feedback.passed, why=feedback.text, source=self._judge_name)
+                episode = transcript.episode(success=result.success, why=result.why)
         found = transcript.found()
         facts = () if bank.paper else (fact.title for fact in facts_of(episode, bank.project))
-        done = replace(done, drawn=(*(one.title for one in found), *facts))
+        result = replace(result, drawn=(*(lesson.title for lesson in found), *facts))
         if not found and not has_something_to_learn(bank, episode):
-            return replace(done, state="nothing", why_not="no model is named, and rules find nothing")
+            return replace(result, state="nothing", why_not="no model is named, and rules find nothing")
         if self._dry_run:
-            return replace(done, state="new")
+            return replace(result, state="new")
         learned = await learn_from(bank, episode, None, found)
         if learned.failed:
-            return replace(done, why_not=f"{run.at}: {learned.failed}")
+            return replace(result, why_not=f"{run.at}: {learned.failed}")
         ids = dict.fromkeys((*learned.facts, *learned.lessons, *learned.folded))
         titles = {id: (await bank.get(id)).title for id in ids}
-        return replace(done, state="new", success=learned.success, learned=learned, titles=titles)
-
-    def _agent_id(self, given: Bank | str) -> str:
-        return given if isinstance(given, str) else given.agent_id or ""
+        return replace(result, state="new", success=learned.success, learned=learned, titles=titles)
 
     def _bank(self, agent_id: str) -> plain.Bank:
         if isinstance(self._given, plain.Bank):
@@ -256,7 +254,7 @@ class TraceLearner:
 
 
 class Seen:
-    """Which spans were learned from, in `traces.db` in the user's data folder. To be closed. Raises `StoreError`."""
+    """Records which spans were learned from. It must be closed. Raises `StoreError`."""
 
     def __init__(self, store: str) -> None:
         self._store = store
@@ -275,7 +273,7 @@ class Seen:
         self._db.close()
 
     def key(self, agent_id: str, span: str) -> int:
-        """Stands for a span in a bank."""
+        """The number that stands for a span in a bank."""
         named = "\0".join((self._store, agent_id, span)).encode("utf-8", "surrogatepass")
         return int.from_bytes(hashlib.sha256(named).digest()[:8], "big", signed=True)
 

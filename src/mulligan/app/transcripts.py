@@ -1,4 +1,4 @@
-"""Learn from a transcript: recognise its format, make an episode of its turns, and let the bank learn from it."""
+"""Learns from transcripts: recognises the format, makes an episode of the turns, and lets the bank learn from it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,19 @@ from mulligan.text.json_lines import parsed
 
 _ROLE = "transcripts"
 _TASK = 100_000
-"""Characters that are left for the task where a session is longer than a trajectory may be."""
+"""Characters that remain for the task if a session is too long for a trajectory."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """What was read. name: what errors call it. format: how it was read. id: of the session, where the text has it."""
+    """A transcript as turns.
+
+    Attributes:
+        name: what errors call it.
+        format: the format in which it was read.
+        id: the id of the session, if the text contains it.
+    """
 
     name: str
     format: str
@@ -48,41 +54,41 @@ class Transcript:
 
     @property
     def session(self) -> str:
-        """What coding agents call the session: as it says itself, else by the name of its file; else a digest."""
+        """The id of the session: the one in the text, else the one in the name of its file, else a digest."""
         if self.id:
             return self.id
         stem = Path(self.name).stem
         if self.format == "codex" and (found := _UUID.search(stem)):
             return found[0]
-        return (
-            stem if Path(self.name).suffix in (".jsonl", ".json") else digest([turn.text for turn in self.turns])[:16]
-        )
+        if Path(self.name).suffix in (".jsonl", ".json"):
+            return stem
+        return digest([turn.text for turn in self.turns])[:16]
 
     def found(self) -> Sequence[Found]:
         """What failed in the session and was overcome, and how the user corrected the agent.
 
-        Of a coding agent's tools only the shell counts: errors of others say nothing of the project.
+        Of a coding agent's tools only the shell counts: errors of the others say nothing about the project.
         """
         found = find(State(self.format, self.session), happened(self.turns))[1]
         return found if self.format in NAMES else [*found, *overcome(self.format, self.session, self.turns)]
 
     def episode(self, *, task: str | None = None, success: bool | None = None, why: str = "") -> Episode:
-        """One trial of the task: what was said and done after it was put. A system turn is not part of it.
+        """One trial of the task: what was said and done after the task was given, without system turns.
 
         Args:
             task: what the task was, if not what the user asked first.
             success: whether it was done. None: unknown.
-            why: what the judge said of that.
+            why: the judge's reason.
 
         Raises:
             InvalidInput: there is no task, or nothing was done.
         """
-        turns = _shortened([turn for turn in self.turns if turn.role != "system" and (turn.text.strip() or turn.tool)])
+        turns = _shorten([turn for turn in self.turns if turn.role != "system" and (turn.text.strip() or turn.tool)])
         if task is None:
-            asked = next((n for n, turn in enumerate(turns) if turn.role == "user"), None)
-            if asked is None:
+            request = next((n for n, turn in enumerate(turns) if turn.role == "user"), None)
+            if request is None:
                 raise InvalidInput(f"{self.name}: no user message gives the task. Give it with task=.")
-            task = turns.pop(asked).text
+            task = turns.pop(request).text
         if not any(turn.role == "assistant" for turn in turns):
             raise InvalidInput(
                 f"{self.name}: the assistant has no text and no tool call, so there is nothing to learn."
@@ -96,8 +102,8 @@ class Transcript:
 
 
 def transcript_of(name: str, episodes: Sequence[Episode]) -> Transcript:
-    """The steps of these episodes of one task as turns, in their order. A line of calls is what the agent called; what
-    an environment says after any other line is what a user says."""
+    """The steps of these episodes of one task as turns, in order. A line of calls becomes calls of the agent; after any
+    other line, the observation becomes a message of the user."""
     turns: list[Turn] = []
     for n, step in enumerate(step for one in episodes for trial in one.trials for step in trial.attempt.steps):
         calls = None if step.refused else calls_in(step.action, call_parts)
@@ -106,7 +112,7 @@ def transcript_of(name: str, episodes: Sequence[Episode]) -> Transcript:
             turns += [Turn("user", step.observation)] if step.observation else []
             continue
         results = step.observation.splitlines()
-        if len(results) != len(calls):  # a result has lines of its own
+        if len(results) != len(calls):  # a result has several lines
             results = [*[""] * (len(calls) - 1), step.observation]
         for number, ((tool, arguments), result) in enumerate(zip(calls, results, strict=True)):
             turns += [
@@ -116,8 +122,8 @@ def transcript_of(name: str, episodes: Sequence[Episode]) -> Transcript:
     return Transcript(name, "mulligan", tuple(turns), episodes[0].id)
 
 
-def _shortened(turns: list[Turn]) -> list[Turn]:
-    """The turns within the limits of a trajectory: of too many, the first and the last; of long texts, both ends."""
+def _shorten(turns: list[Turn]) -> list[Turn]:
+    """The turns, within the limits of a trajectory: only the first and last turns, and both ends of long texts."""
     if len(turns) > STEPS:
         turns = [*turns[: STEPS // 4], *turns[-(STEPS - STEPS // 4) :]]
     if sum(len(turn.text) for turn in turns) <= CHARACTERS - _TASK:
@@ -130,8 +136,8 @@ def _shortened(turns: list[Turn]) -> list[Turn]:
 
 
 def _with_evidence(episode: Episode, turns: Sequence[Turn]) -> Episode:
-    """What tools gave back, newest first, as what the verdict rests on: facts are drawn by rules from the checks that
-    failed in it. Without a verdict there is none."""
+    """The episode with the results of tools, newest first, as evidence for its verdict, if it has one. Rules learn
+    facts from the failed checks in it."""
     (trial,) = episode.trials
     if trial.feedback is None:
         return episode
@@ -141,7 +147,7 @@ def _with_evidence(episode: Episode, turns: Sequence[Turn]) -> Episode:
 
 
 def _with_reason(episode: Episode, why: str) -> Episode:
-    """The episode with the judge's words before what tools gave back."""
+    """The episode with the judge's reason before the results of tools."""
     (trial,) = episode.trials
     feedback = trial.feedback
     assert feedback is not None
@@ -151,13 +157,13 @@ def _with_reason(episode: Episode, why: str) -> Episode:
 
 
 def read_transcript(text: str, name: str, format: str | None = None) -> Transcript:
-    """The text as turns, in the format that it is recognised as, or in the one named: `openai`, `./mine.py`.
+    """The text as turns, read in the named format (`openai`, `./mine.py`), or else in the one that is recognised.
 
-    Raises `InvalidInput` for a text that is in no known format or does not hold to its own, and `UnknownName`.
+    Raises `InvalidInput` for a text that is in no known format or violates its format, and `UnknownName`.
     """
     if not text.strip():
         raise InvalidInput(f"{name} is empty.")
-    chosen = format or _recognised(text, name)
+    chosen = format or _recognise(text, name)
     turns = tuple(_reader(chosen).read(text, name))
     if not turns:
         raise InvalidInput(f"{name}: it has no turns.")
@@ -165,32 +171,34 @@ def read_transcript(text: str, name: str, format: str | None = None) -> Transcri
     return Transcript(name, short, turns, agent(short).session(sample(text)) if short in NAMES else "")
 
 
-_CONVERSATIONS = ("messages", "conversation", "contents", "history")
-"""Under what an object has a conversation, where each line of a file holds one."""
+_CONVERSATION_KEYS = ("messages", "conversation", "contents", "history")
+"""The keys for the conversation in files that have an object with one on each line."""
 
 
 def read_transcripts(text: str, name: str, format: str | None = None) -> list[Transcript]:
-    """The transcripts in a text: one, or where each line holds a conversation, one for each line. Raises as
+    """The transcripts in a text: one for each line if each line is a conversation, else one. Raises as
     `read_transcript` does."""
     lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     first = record_in(lines[0][1] if len(lines) > 1 else "")
-    if "role" in first or not any(isinstance(first.get(key), list) for key in _CONVERSATIONS):
+    if "role" in first or not any(isinstance(first.get(key), list) for key in _CONVERSATION_KEYS):
         return [read_transcript(text, name, format)]
     return [read_transcript(line, f"{name}:{n}", format) for n, line in lines]
 
 
 def read_messages(messages: Sequence[Any] | Mapping[str, Any], format: str | None = None) -> Transcript:
-    """Messages as turns: those of an API, or the objects of LangChain, pydantic-ai and provider's SDKs.
+    """Messages as turns: those of an API, or objects of LangChain, pydantic-ai and providers' SDKs.
 
-    Raises `InvalidInput` that names the message by its number, and `UnknownName`.
+    Raises `InvalidInput`, which gives the number of the message, and `UnknownName`.
     """
     if not messages:
         raise InvalidInput("There are no messages to learn from.")
-    given = dict(messages) if isinstance(messages, Mapping) else [_plain(one, n) for n, one in enumerate(messages, 1)]
-    return read_transcript(json_text(given), "the messages", format)
+    if isinstance(messages, Mapping):
+        return read_transcript(json_text(dict(messages)), "the messages", format)
+    listed = [_as_json(message, n) for n, message in enumerate(messages, 1)]
+    return read_transcript(json_text(listed), "the messages", format)
 
 
-def _plain(message: Any, number: int) -> Json:
+def _as_json(message: Any, number: int) -> Json:
     """A message as JSON."""
     if isinstance(message, Mapping):
         return dict(cast("Mapping[str, Any]", message))
@@ -206,15 +214,15 @@ def _plain(message: Any, number: int) -> Json:
     )
 
 
-def _recognised(text: str, name: str) -> str:
+def _recognise(text: str, name: str) -> str:
     known = names(_ROLE)
-    found = [one for one in known if _reader(one).recognises(text)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise InvalidInput(f"{name} may be {' or '.join(found)}: name the format with format=.")
+    formats = [format for format in known if _reader(format).recognises(text)]
+    if len(formats) == 1:
+        return formats[0]
+    if formats:
+        raise InvalidInput(f"{name} may be {' or '.join(formats)}: name the format with format=.")
     if text.lstrip()[:1] in ("{", "[") and not _is_json(text.strip().partition("\n")[0]):  # not JSON Lines
-        parsed(name, text)  # where it is broken, this says where
+        parsed(name, text)  # raises an error that says where it is broken
     raise InvalidInput(
         f"{name} is in an unknown format; known formats: {', '.join(known)}. Plain text begins each turn with User:, "
         "Assistant: or Tool:. format=NAME tries one of them and shows where the file does not fit."
@@ -274,22 +282,24 @@ async def learn(
 
 
 def has_something_to_learn(bank: Bank, episode: Episode) -> bool:
-    """Whether a model of the bank may find something in the episode, or rules do."""
+    """Whether the bank has a model that may find something in the episode, or rules find something."""
     return bank.thinks or (not bank.paper and bool(facts_of(episode, bank.project)))
 
 
 async def learn_from(
     bank: Bank, episode: Episode, recall: str | None = None, found: Sequence[Found] = (), needed: int = NEEDED
 ) -> Learned:
-    """Learns from an episode that was given lessons by this recall. found: what was found in it by rules. needed: the
-    sessions in which that has to be found until it is confirmed.
+    """Learns from an episode.
 
-    Raises `NotFound` for a recall of another bank; `InvalidInput`, before anything is kept, for a bank without a model
-    where nothing can be learned by rules.
+    recall: the id of the recall that gave it lessons. found: what rules found in it. needed: in how many sessions
+    something must be found before it is confirmed.
+
+    Raises `NotFound` for a recall of another bank. If rules find nothing and the bank has no model, raises
+    `InvalidInput` before anything is stored.
     """
     if found and not bank.paper:
-        kept = await keep(bank, found, needed)
-        ids = (*kept.new, *kept.known)
+        facts = await keep(bank, found, needed)
+        ids = (*facts.new, *facts.known)
         if bank.thinks or facts_of(episode, bank.project):
             try:
                 learned = await learn_from(bank, episode, recall)
@@ -310,10 +320,10 @@ async def learn_from(
 
 
 async def lessons_about(bank: Bank, query: str, top_k: int) -> list[Lesson]:
-    """What a bank has for an agent that asks in the middle of its work: first what it knows of an error that the query
-    holds, then what a recall gives. Nothing is counted."""
+    """The lessons for an agent that asks in the middle of its work: first those about an error in the query, then those
+    of a recall. No use is counted."""
     facts = await bank.list(Selection(nature="fact", tag=TAG, limit=None))
-    known = [one for one in facts if one.context.get("refusal") and has_reason(one, query)]
-    known.sort(key=lambda one: not one.confirmed)
-    recalled = (await bank.recall(query, top_k=top_k, counted=False)).lessons if len(known) < top_k else ()
-    return list({one.id: one for one in (*known, *recalled)}.values())[:top_k]
+    about_error = [lesson for lesson in facts if lesson.context.get("refusal") and has_reason(lesson, query)]
+    about_error.sort(key=lambda lesson: not lesson.confirmed)
+    recalled = (await bank.recall(query, top_k=top_k, counted=False)).lessons if len(about_error) < top_k else ()
+    return list({lesson.id: lesson for lesson in (*about_error, *recalled)}.values())[:top_k]

@@ -1,7 +1,7 @@
-"""Which settings of a project wait until a person has trusted it, and which names a `.env` may set. See docs/trust.md.
+"""Which settings of a project wait until a person trusts it, and which variables a `.env` may set. See docs/trust.md.
 
-A project is trusted by its folder and the content of what it would run or redirect (design/121). What only narrows
-(limits, kinds, thresholds, formats) applies without.
+Trust applies to a folder and the content of what it would run or redirect (design/121). Settings that only restrict
+something (limits, kinds, thresholds, formats) need no trust.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from mulligan.text.plain import one_line
 log = logging.getLogger("mulligan")
 
 VARIABLE = "MULLIGAN_TRUST"
-"""The hashes of `mulligan trust --print` that count as trusted, with commas between them."""
+"""The environment variable with trusted hashes (`mulligan trust --print`), separated by commas."""
 
 _TABLES = ("project", "models", "calls", "memory", "tools", "mcp")
-"""Tables whose keys are looked at one by one."""
+"""Tables whose keys are checked one by one."""
 _CALLS = frozenset({"timeout", "connect", "attempts", "first_wait", "longest_wait", "parallel"})
 _STRATEGIES = frozenset({"retrieval", "deduplication", "merging"})
-_HERE = frozenset({"local", "none", "hash"})
+_EMBEDDED = frozenset({"local", "none", "hash"})
 """Models and embedders that run inside Mulligan, and none."""
 
 _SECRET = r"[A-Z][A-Z0-9_]*_(?:API_KEY|KEY|TOKEN|SECRET|PASSWORD|KEY_ID|ACCESS_KEY)"
@@ -48,14 +48,14 @@ _NEVER = re.compile(
     r"|BROWSER|EDITOR|VISUAL|PAGER|SHELL|ENV|IFS|HOME|TMPDIR|.*(?:CERT|CA_BUNDLE).*",
     re.IGNORECASE,
 )
-"""What a name that the settings ask for (`${NAME}`) may not be."""
-_ASKED = re.compile(r"\$\{(\w+)\}")
+"""Names that a `.env` may not set, even if the settings refer to them (`${NAME}`)."""
+_REFERENCE = re.compile(r"\$\{(\w+)\}")
 _SHOWN = 160
 
 
 @dataclass(frozen=True)
 class TrustItem:
-    """Something that would run or redirect: its name, as a person is shown it, and the hash of its content."""
+    """Something that needs trust: its name, its content as it is shown to a person, and the hash of the content."""
 
     name: str
     shown: str
@@ -66,7 +66,9 @@ class TrustItem:
 class Contents:
     """What a folder would run or redirect.
 
-    unsafe: why it can never be trusted, else "". code: the files of code in it, each with the hash of its folder.
+    Attributes:
+        unsafe: why it can never be trusted; "" if it can.
+        code: its files of code, each with the hash of its folder.
     """
 
     folder: Path
@@ -76,19 +78,19 @@ class Contents:
 
     @property
     def hash(self) -> str:
-        """Of names and contents, not of the folder: the same in each checkout."""
-        known = json.dumps(sorted((item.name, item.digest) for item in self.items))
-        return hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        """The hash of names and contents. It does not depend on the folder, so it is the same in each checkout."""
+        content = json.dumps(sorted((item.name, item.digest) for item in self.items))
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     @property
     def trusted(self) -> bool:
-        """Whether nothing of it needs trust, or a person has trusted just this."""
+        """Whether nothing needs trust, or a person has trusted exactly this content."""
         if self.unsafe or not self.items:
             return not self.items
         return self.hash in re.split(r"[,\s]+", os.environ.get(VARIABLE, "")) or self.noted == self.hash
 
     def hold(self) -> None:
-        """From now on, this process loads the code only as it was when it was looked at."""
+        """From now on, this process loads the code only if it is as it was when it was checked."""
         for file, digest in self.code:
             guard(file, digest)
 
@@ -97,7 +99,7 @@ class Contents:
         return noted("content", self.folder)
 
     def trust(self) -> None:
-        """Trust what was looked at, not what is there by now. Raises `OSError`."""
+        """Records trust in the content that was checked, not in what is there by now. Raises `OSError`."""
         note("content", self.folder, self.hash)
 
 
@@ -107,7 +109,7 @@ def contents(
     """What these settings and variables would run or redirect.
 
     Args:
-        files: Where the settings stand.
+        files: The files that contain the settings.
         values: The settings that need trust, by name.
         code: The files of code that they name.
         variables: Of a `.env`.
@@ -131,8 +133,8 @@ def contents(
     except Unsafe as error:
         unsafe = str(error)
     if items:
-        other = next((path for path in (folder, *files) if is_foreign(path)), None)
-        unsafe = f"{other} belongs to another user" if other else unsafe
+        foreign = next((path for path in (folder, *files) if is_foreign(path)), None)
+        unsafe = f"{foreign} belongs to another user" if foreign else unsafe
     return Contents(folder, tuple(items), unsafe, tuple(hashes))
 
 
@@ -146,7 +148,7 @@ def risky(values: Mapping[str, Json], root: Path) -> dict[tuple[str, ...], Json]
 
 
 def without(values: Mapping[str, Json], keys: Collection[tuple[str, ...]]) -> dict[str, Json]:
-    """The settings without these."""
+    """The settings without these keys."""
     left: dict[str, Json] = {}
     for top, value in values.items():
         if (top,) in keys:
@@ -167,16 +169,16 @@ def _settings(values: Mapping[str, Json]) -> Iterator[tuple[tuple[str, ...], Jso
 
 
 def _narrows(keys: tuple[str, ...], value: Json, root: Path) -> bool:
-    """Whether a setting runs nothing, redirects nothing and loosens nothing. What it does not know needs trust."""
+    """Whether a setting runs, redirects and loosens nothing. Unknown settings need trust."""
     if keys[0] in _TABLES and len(keys) == 1:
-        return True  # no table, which is an error
+        return True  # not a table, which is an error
     match keys:
         case ("limits",) | ("kinds",):
             return True
         case ("sandbox",):
             return value in ("auto", "strict")
         case ("model" | "reflect_model" | "judge_model",) | ("memory", "model" | "embedder"):
-            return not isinstance(value, str) or value in _HERE
+            return not isinstance(value, str) or value in _EMBEDDED
         case ("project", "name"):
             return value == root.name  # another name would read the facts of another project
         case ("calls", key):
@@ -185,8 +187,8 @@ def _narrows(keys: tuple[str, ...], value: Json, root: Path) -> bool:
             table = cast(dict[str, Json], value) if isinstance(value, dict) else {"name": value}
             name = table.get("name", "local")
             if not isinstance(value, str | dict) or not isinstance(name, str):
-                return True  # which is an error
-            return name in _HERE and set(table) <= {"name", "temperature", "max_tokens", *_CALLS}
+                return True  # an error
+            return name in _EMBEDDED and set(table) <= {"name", "temperature", "max_tokens", *_CALLS}
         case ("memory", key) if key in _STRATEGIES:
             return _is_plain(value)
         case ("memory", "quarantine"):
@@ -200,24 +202,24 @@ def _narrows(keys: tuple[str, ...], value: Json, root: Path) -> bool:
 
 
 def _is_plain(value: Json) -> bool:
-    """Whether this names a plug-in that ships with Mulligan or an installed package."""
+    """Whether this names a plug-in of Mulligan or of an installed package."""
     name = cast(dict[str, Json], value).get("name", "") if isinstance(value, dict) else value
     return not isinstance(name, str) or not is_own(name)
 
 
 def code_named(values: Iterable[Json], *folders: Path) -> list[Path]:
-    """The files of code that these settings name: plug-ins, and files of these folders in the words of a command."""
-    found: list[Path] = []
+    """The files of code that these settings name: plug-ins, and files in these folders that a command names."""
+    files: list[Path] = []
     for text in _texts(values):
         for part in [text, *_words(text)]:
             for folder in folders:
                 try:
                     real = real_path(file_of(part) or _module(part, folder) or part, folder)
                     if real.is_file() and is_code(real) and (file_of(part) or folder.resolve() in real.parents):
-                        found.append(real)
-                except (OSError, InvalidInput):  # no path: too long, or a NUL in it
+                        files.append(real)
+                except (OSError, InvalidInput):  # not a path: too long, or with a NUL
                     continue
-    return found
+    return files
 
 
 def _module(name: str, folder: Path) -> str | None:
@@ -255,63 +257,65 @@ def settings_contents(
 
 
 def allowed(variables: Mapping[str, str], risks: Mapping[tuple[str, ...], Json]) -> dict[str, str]:
-    """Those of a `.env` that a trusted project may set: keys, servers of providers, some of Mulligan's own, and what
-    its settings ask for as `${NAME}` or `key = "NAME"`."""
-    asked = {name for text in _texts(risks.values()) for name in (*_ASKED.findall(text), text)}
+    """The variables of a `.env` that a trusted project may set: keys, addresses of providers, some of Mulligan's own,
+    and those that its settings refer to as `${NAME}` or `key = "NAME"`."""
+    referred = {name for text in _texts(risks.values()) for name in (*_REFERENCE.findall(text), text)}
     return {
         name: value
         for name, value in variables.items()
-        if _ALLOWED.fullmatch(name) or (name in asked and not _NEVER.fullmatch(name))
+        if _ALLOWED.fullmatch(name) or (name in referred and not _NEVER.fullmatch(name))
     }
 
 
 def has_own_bank(root: Path) -> bool:
-    """Whether the bank beside a project file was made here, was trusted, or is not there yet."""
+    """Whether the bank beside a project file was created here, was trusted, or does not exist yet."""
     folder = root / BANK
     if is_foreign(folder):
         return False
     try:
-        with os.scandir(folder) as found:  # `mulligan demo` makes its folder before there is a bank
-            brought = folder.is_symlink() or any(one.name != "demo" or one.is_symlink() for one in found)
+        with os.scandir(folder) as entries:  # `mulligan demo` makes its folder before there is a bank
+            has_content = folder.is_symlink() or any(entry.name != "demo" or entry.is_symlink() for entry in entries)
     except FileNotFoundError:
         return True
     except OSError:
         return False
-    return not brought or is_noted_bank(folder)
+    return not has_content or is_noted_bank(folder)
 
 
-_said: set[tuple[str, str]] = set()
+_reported: set[tuple[str, str]] = set()
 
 
-def say_held(found: Contents, *, bank: bool) -> None:
-    """One line about what is not used, once in this process."""
-    names = _names(found) if not found.trusted else []
+def say_held(folder: Contents, *, bank: bool) -> None:
+    """Logs one line about what is not used, once in this process."""
+    names = _names(folder) if not folder.trusted else []
     names += [f"the bank {BANK}/"] if bank else []
-    key = (str(found.folder), f"{found.hash} {bank}")
-    if names and key not in _said:
-        _said.add(key)
-        log.warning("%s", f"{_state(found)}, so this is not used: {one_line(', '.join(names), 300)}.{_remedy(found)}")
+    key = (str(folder.folder), f"{folder.hash} {bank}")
+    if names and key not in _reported:
+        _reported.add(key)
+        log.warning("%s", f"{_state(folder)}, so this is not used: {one_line(', '.join(names), 300)}.{_remedy(folder)}")
 
 
-def untrusted(found: Contents) -> str:
-    """Why an agent is not run."""
-    return f"{_state(found)}, and it would run or redirect: {one_line(', '.join(_names(found)), 300)}.{_remedy(found)}"
+def untrusted(folder: Contents) -> str:
+    """Why an agent does not run, and what to do."""
+    return (
+        f"{_state(folder)}, and it would run or redirect: {one_line(', '.join(_names(folder)), 300)}.{_remedy(folder)}"
+    )
 
 
-def _names(found: Contents) -> list[str]:
-    names = [item.name for item in found.items]
+def _names(held: Contents) -> list[str]:
+    names = [item.name for item in held.items]
     return list(dict.fromkeys(".env" if name.startswith(".env ") else name for name in names if name[:8] != "code of "))
 
 
-def _state(found: Contents) -> str:
-    where = one_line(str(found.folder), 300)
-    if found.unsafe:
-        return f"{where} cannot be trusted ({one_line(found.unsafe, 300)})"
-    changed = found.noted and not found.trusted
+def _state(held: Contents) -> str:
+    where = one_line(str(held.folder), 300)
+    if held.unsafe:
+        return f"{where} cannot be trusted ({one_line(held.unsafe, 300)})"
+    changed = held.noted and not held.trusted
     return f"{where} has changed since you trusted it" if changed else f"{where} is not trusted yet"
 
 
-def _remedy(found: Contents) -> str:
-    here = Path(os.path.abspath("."))
-    where = "" if found.folder in (here, *here.parents) else f" {shlex.quote(one_line(str(found.folder), 300))}"
-    return "" if found.unsafe else f" To see and allow it: mulligan trust{where}"
+def _remedy(held: Contents) -> str:
+    cwd = Path(os.path.abspath("."))
+    where = "" if held.folder in (cwd, *cwd.parents) else f" {shlex.quote(one_line(str(held.folder), 300))}"
+    return "" if held.unsafe else f" To see and allow it: mulligan trust{where}"

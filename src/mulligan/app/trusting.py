@@ -1,4 +1,4 @@
-"""Trust a project or an agent's folder: what `mulligan trust` shows, and what it records."""
+"""What `mulligan trust` shows and records for a project or an agent's folder."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from mulligan.core.trusted import BANK, forget, is_foreign, note_bank
 
 @dataclass(frozen=True)
 class Asked:
-    """What one question is about: a project and its agents, or one agent.
+    """What a person is asked to trust: a project and its agents, or one agent.
 
-    bank: that which the repository brought. ignored: names in the `.env` that are not taken from it, trusted or not.
+    Attributes:
+        parts: what each of them would run or redirect.
+        bank: a bank that came with the repository.
+        ignored: variables of the `.env` that are never set.
     """
 
     folder: Path
@@ -38,11 +41,12 @@ class Asked:
 
     @property
     def hashes(self) -> str:
-        """The value of MULLIGAN_TRUST that trusts it."""
+        """The value of MULLIGAN_TRUST with which this is trusted."""
         return ",".join(dict.fromkeys(part.hash for part in self.parts if part.items))
 
     def trust(self) -> None:
-        """Trust just what was looked at. Raises `InvalidInput` for what can never be trusted or not be recorded."""
+        """Trusts exactly what was checked. Raises `InvalidInput` if it can never be trusted or the trust not be
+        recorded."""
         if self.unsafe:
             raise InvalidInput(f"{self.folder} cannot be trusted: {self.unsafe}.")
         try:
@@ -54,50 +58,49 @@ class Asked:
             raise InvalidInput(f"Trust could not be recorded: {error}. Is MULLIGAN_HOME writable?") from error
 
     def revoke(self) -> bool:
-        """Trust it no longer; whether it was trusted."""
-        done = [forget("content", part.folder) for part in self.parts]
-        return any([*done, forget("bank", self.folder / BANK)])
+        """Removes the trust. Returns whether it was trusted."""
+        removed = [forget("content", part.folder) for part in self.parts]
+        return any([*removed, forget("bank", self.folder / BANK)])
 
 
 def asked(start: Path) -> Asked:
-    """What is to be trusted in this folder: the nearest project upward with its agents, or the agent that it is.
+    """What to trust in this folder: the agent that it is, or the nearest project upward with its agents.
 
-    Nothing of it is run. Raises `InvalidInput` where there is neither, and for a broken project file.
+    Runs nothing. Raises `InvalidInput` if there is neither, and for a broken project file.
     """
     here = start.expanduser().absolute()
     root = project_root(here)
     if (here / "AGENT.md").is_file():
-        return Asked(here, tuple(_of_agents([here], Config(root))))
+        return Asked(here, tuple(_contents_of_agents([here], Config(root))))
     if root is None and not (here / "agents").is_dir():
         raise InvalidInput(f"There is nothing to trust in {here}: no mulligan.toml there or above, no agents/.")
     config, settings = read_project(root) if root else (Config(here), None)
     parts = [settings] if settings else []
-    parts += _of_agents(agents_of(config).values(), config)
+    parts += _contents_of_agents(agents_of(config).values(), config)
     bank = (root or here) / BANK
     asks = root is not None and not os.environ.get("MULLIGAN_HOME") and not has_own_bank(root)
-    taken = {item.name.removeprefix(".env ") for part in parts for item in part.items}
-    ignored = (
-        [name for name in read_dotenv(root / ".env") if name not in taken] if root and (root / ".env").is_file() else []
-    )
+    set_names = {item.name.removeprefix(".env ") for part in parts for item in part.items}
+    variables = read_dotenv(root / ".env") if root and (root / ".env").is_file() else {}
+    ignored = [name for name in variables if name not in set_names]
     return Asked(root or here, tuple(parts), bank if asks and not is_foreign(bank) else None, tuple(ignored))
 
 
 def trust(folder: Path) -> None:
-    """Trust a project with its agents, or an agent's folder, without a question. Raises `InvalidInput`."""
+    """Trusts a project with its agents, or an agent's folder, without asking. Raises `InvalidInput`."""
     asked(folder).trust()
 
 
 def trust_settings(folder: Path) -> None:
-    """Trust a project file that was just written, and nothing that was there before. Raises as `trust` does."""
+    """Trusts a project file that was just written, and nothing that existed before. Raises as `trust` does."""
     if file := project_file(folder):
         risks = risky(read_project(folder)[0].values, folder)
         Asked(folder, (settings_contents(folder, file, risks, {}),)).trust()
 
 
-def _of_agents(folders: Iterable[Path], config: Config) -> list[Contents]:
-    found: list[Contents] = []
+def _contents_of_agents(folders: Iterable[Path], config: Config) -> list[Contents]:
+    contents: list[Contents] = []
     for folder in folders:
         agent, _ = read_agent(folder, skill_folders(folder, config), strict=False)
         if agent is not None:
-            found.append(agent_contents(with_skill_files(agent)))
-    return found
+            contents.append(agent_contents(with_skill_files(agent)))
+    return contents

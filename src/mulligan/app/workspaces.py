@@ -18,30 +18,30 @@ from mulligan.workspace import deliver, preflight
 from mulligan.workspace.git_workspace import GitWorkspace
 
 BASELINE = "baseline#1"
-"""The journal step that holds what the check said before the first trial."""
+"""The journal step with the check's verdict before the first trial."""
 DELIVERED = "delivered#1"
-"""The journal step of the hand-over."""
+"""The journal step that delivers the result."""
 
-SHOWN = 10
-"""Protected files that a note names."""
+MAX_FILE_NAMES = 10
+"""How many protected files a note names."""
 
 Notice: TypeAlias = Callable[[str], None]
 """Called with a sentence on what happens around an episode: where it works, where its result is."""
 
 
 def open_workspace(settings: Mapping[str, Json] | None) -> GitWorkspace | None:
-    """The workspace that a recipe describes. Raises `InvalidInput` for settings that it does not have."""
+    """The workspace that a recipe describes. Raises `InvalidInput` for unknown settings."""
     if settings is None:
         return None
-    own: dict[str, Any] = {key: value for key, value in settings.items() if key not in ("deliver", "patch")}
+    git_settings: dict[str, Any] = {key: value for key, value in settings.items() if key not in ("deliver", "patch")}
     if settings.get("deliver", "branch") not in ("branch", "patch", "in_place"):
         raise InvalidInput(f"'deliver' must be branch, patch or in_place, not {settings['deliver']!r}.")
-    checked("workspace", GitWorkspace, own)
-    return GitWorkspace(**own)
+    checked("workspace", GitWorkspace, git_settings)
+    return GitWorkspace(**git_settings)
 
 
 async def recorded_baseline(store: EpisodeReader, episode: Episode) -> Feedback | None:
-    """What the check said before the run's first trial: by this episode's record, or by that of the run's first."""
+    """The check's verdict before the run's first trial, from the record of this episode or of the run's first one."""
     for id in dict.fromkeys((episode.id, f"{episode.id.rpartition('.')[0]}.1")):
         with suppress(NotFound):
             for row in await store.steps(id):
@@ -51,7 +51,7 @@ async def recorded_baseline(store: EpisodeReader, episode: Episode) -> Feedback 
 
 
 def protected(judge: Evaluator, workspace: GitWorkspace | None) -> Evaluator:
-    """The judge, for which the workspace puts back what it protects. Raises `InvalidInput` if it judges no files."""
+    """The judge, with protected files restored for it. Raises `InvalidInput` if it does not judge files."""
     if workspace is None or not workspace.protect:
         return judge
     if judge.expects != "workspace":
@@ -75,45 +75,46 @@ class _ProtectedEvaluator:
             feedback = await self._inner.evaluate(episode)
         if not changed:
             return feedback
-        more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
-        note = f"judged with protected files as they were before the first trial: {', '.join(changed[:SHOWN])}{more}"
+        others = f" and {len(changed) - MAX_FILE_NAMES} more" if len(changed) > MAX_FILE_NAMES else ""
+        names = ", ".join(changed[:MAX_FILE_NAMES])
+        note = f"judged with protected files as they were before the first trial: {names}{others}"
         return replace(feedback, notes=(*feedback.notes, note))
 
 
 class EpisodeWorkspace:
-    """The workspace of one episode. Where there is none, each method does nothing."""
+    """The workspace of one episode. Without a workspace, each method does nothing."""
 
     def __init__(self, workspace: GitWorkspace | None, episode: Episode, notice: Notice) -> None:
         self._workspace, self._episode, self._notice = workspace, episode, notice
 
     async def preflight(self, judge: Evaluator, entry: Entry) -> None:
-        """Before a run's first trial, record what the check says. Raises `InvalidInput` when it cannot judge here."""
+        """Records the check's verdict before a run's first trial. Raises `InvalidInput` if it cannot judge here."""
         if self._workspace is None or not self._episode.id.endswith(".1") or not isinstance(judge, PreflightEvaluator):
             return
-        said = await preflight.preflight(self._workspace, self._episode, judge)
-        await entry.begin_step(BASELINE, {})  # only now: an episode whose check is refused leaves nothing
-        await entry.finish_step(BASELINE, to_json(said))
+        verdict = await preflight.preflight(self._workspace, self._episode, judge)
+        await entry.begin_step(BASELINE, {})  # only now: an episode whose check is refused leaves no steps
+        await entry.finish_step(BASELINE, to_json(verdict))
 
     async def deliver(self, episode: Episode, journal: Journal) -> None:
-        """Hand over a result that is solved, or that nobody was to judge, and say how.
+        """Delivers a result that is solved or has no judge, and says how.
 
-        It is a step of the journal, so that a run that was killed before it can be told from one that is complete.
+        It is a step of the journal, so that a run that was killed before it differs from a complete one.
         """
         if self._workspace is None or not deliverable(self._workspace, episode):
             return
         workspace = self._workspace
-        how: Any = episode.head.settings["workspace"]
-        as_, file = how.get("deliver", "branch"), how.get("patch")
+        settings: Any = episode.head.settings["workspace"]
+        form, file = settings.get("deliver", "branch"), settings.get("patch")
 
-        async def hand_over() -> Json:
-            return await deliver.deliver(workspace, episode, as_, file)
+        async def do() -> Json:
+            return await deliver.deliver(workspace, episode, form, file)
 
         name = DELIVERED.partition("#")[0]
-        self._notice(str(await journal.step(name, {"as": as_, "file": file}, hand_over, repeatable=as_ != "in_place")))
+        self._notice(str(await journal.step(name, {"as": form, "file": file}, do, repeatable=form != "in_place")))
 
 
 def deliverable(workspace: GitWorkspace | None, episode: Episode) -> bool:
-    """Whether there is a result to hand over: one that is solved, or that nobody was to judge."""
+    """Whether there is a result to deliver: one that is solved or has no judge."""
     return workspace is not None and (episode.solved or unjudged(episode))
 
 
@@ -137,7 +138,7 @@ def stop_reason(episode: Episode | Brief) -> StopReason | None:
 async def working_in(
     workspace: GitWorkspace | None, episode: Episode, notice: Notice
 ) -> AsyncGenerator[EpisodeWorkspace]:
-    """The episode's workspace, made for it and removed after it; its states stay in the repository."""
+    """The episode's workspace, created for the block and removed after it. Its states stay in the repository."""
     if workspace is None:
         yield EpisodeWorkspace(None, episode, notice)
         return

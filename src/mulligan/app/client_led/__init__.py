@@ -1,11 +1,11 @@
-"""Episodes that a client drives, over minutes or days: the client thinks, we keep the order and the record.
+"""Episodes that a client drives, over minutes or days: the client thinks, and we keep the order and the record.
 
     led = ClientLed(store)
     taken = await led.begin(ClientStep("act", 1, 3, prompt="Name a prime above 8."))
     taken = await led.take(taken.episode.id, ClientStep("evaluate", 1, 3, output="9"))
     taken = await led.take(taken.episode.id, ClientStep("reflect", 1, 3, output="9", score="3 divides it."))
 
-They are recorded like any other, in the same store, and taken by the same state machine.
+They are recorded like any other episode, in the same store and by the same state machine.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = ["MOST_TRIALS", "NO_TASK", "ClientLed", "ClientStep", "StepResult", "l
 NO_TASK = "(the client named no task)"
 
 LEASE_SECONDS = 10.0
-"""A call takes milliseconds; the lease of a machine that died is gone after this."""
+"""How long a lease lasts after its process died. A call takes milliseconds."""
 
 WAIT = 5.0
-"""Seconds that a step waits for another process's step of the same episode."""
+"""Seconds that a step waits while another process makes a step of the same episode."""
 
 
 class ClientLed:
-    """Any number of episodes on one store, for one process. depth: reflections that are remembered, newest first."""
+    """Drives any number of episodes on one store. depth: how many of the newest reflections are remembered."""
 
     def __init__(self, store: Store, depth: int = 3) -> None:
         self._store, self._depth = store, depth
@@ -47,45 +47,47 @@ class ClientLed:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def begin(self, step: ClientStep, agent: str = "") -> StepResult:
-        """A new episode, and its first step: the actor's of trial 1. Raises `OutOfOrder` for another."""
+        """Begins an episode with the actor step of trial 1. Raises `OutOfOrder` for another step."""
         if (step.kind, step.trial) != ("act", 1):
             raise OutOfOrder("the actor step of trial 1", str(step))
         episode = await self._create(step, step.prompt, agent)
         return await self.take(episode.id, step, agent)
 
     async def take(self, episode: str, step: ClientStep, agent: str | None = None) -> StepResult:
-        """The step, in its order. One that was taken already is answered as it was then, and recorded once.
+        """Takes the next step. A repeated step is answered as before, and recorded once.
 
-        agent: whose episode it has to be; None: anybody's. Raises `NotFound` (also for another agent's, and for one
-        that no client leads), `OutOfOrder`, `InvalidInput` for a step that was taken in other words, `LeaseLost`.
+        agent: the agent that the episode must belong to; None: any. Raises `NotFound` (also for an episode of another
+        agent, or one that no client leads), `OutOfOrder`, `LeaseLost`, and `InvalidInput` for a repeated step with
+        other values.
         """
         async with self._course(episode, agent) as course:
             return await course.take(step)
 
     async def follow(self, episode: str | None, step: ClientStep, task: str, agent: str = "") -> Episode:
-        """Takes down a step of a client that keeps to no order, into this episode or, where it is not its, a new one.
+        """Records a step of a client that keeps no order, in this episode or, if it does not belong there, in a new
+        one.
 
-        task: what the client works on, as far as it said. `step.memory` is what it was shown. Refuses nothing.
+        task: what the client works on, as far as it said. `step.memory`: what it was shown. No step is refused.
         """
-        task = _named(task)
+        task = _task_or_default(task)
         if episode is not None:
-            with suppress(NotFound):  # removed meanwhile
+            with suppress(NotFound):  # it was removed meanwhile
                 async with self._course(episode, agent) as course:
                     await course.mend()
                     if not begins_anew(course.episode, step, task):
                         await follow(course, step)
                         return course.episode
-        begun = await self._create(step, task, agent)
-        async with self._course(begun.id, agent) as course:
+        new = await self._create(step, task, agent)
+        async with self._course(new.id, agent) as course:
             await follow(course, step)
             return course.episode
 
     async def remembered(self, episode: str, step: ClientStep, task: str, agent: str = "") -> tuple[str, ...] | None:
-        """What this episode remembers, where `follow` would take the step down in it; None: it would begin another."""
+        """What this episode remembers, if `follow` would record the step in it; None if it would begin another."""
         with suppress(NotFound):
             async with self._course(episode, agent) as course:
                 await course.mend()
-                return None if begins_anew(course.episode, step, _named(task)) else course.memory
+                return None if begins_anew(course.episode, step, _task_or_default(task)) else course.memory
         return None
 
     async def _create(self, step: ClientStep, task: str, agent: str) -> Episode:
@@ -98,7 +100,7 @@ class ClientLed:
 
     @asynccontextmanager
     async def _course(self, id: str, agent: str | None) -> AsyncGenerator[Course]:
-        """The course of the episode; the calls of this process take it in turn."""
+        """The course of the episode, for one call of this process at a time."""
         episode = self._ledger.remembered(id) or await self._store.load(id, agent=agent)
         if not led_by_client(episode) or agent not in (None, episode.agent):
             raise NotFound(f"There is no episode {id!r} in this store.")
@@ -109,5 +111,5 @@ class ClientLed:
             yield Course(entry, self._depth)
 
 
-def _named(task: str) -> str:
+def _task_or_default(task: str) -> str:
     return task if task.strip() else NO_TASK

@@ -24,7 +24,7 @@ _KEY = re.compile(r"trial\.(\d+)/(act|evaluate|reflect)/client#1")
 
 
 class Course:
-    """One episode that a client drives. A step that was cut off between two writes is completed when it comes again.
+    """One episode that a client drives. A step that was cut off between two writes is completed when it is repeated.
 
     Args:
         entry: the held episode, of a ledger that keeps steps.
@@ -52,10 +52,10 @@ class Course:
     def memory(self) -> tuple[str, ...]:
         """The reflections that are remembered, newest first: those of the newest journal step."""
         for key, row in reversed(self._entry.steps.items()):
-            if (found := _KEY.fullmatch(key)) and row is not None:
-                number, part = int(found[1]), found[2]
+            if (match := _KEY.fullmatch(key)) and row is not None:
+                number, part = int(match[1]), match[2]
                 trial = self.episode.trials[number - 1] if number <= len(self.episode.trials) else None
-                # without its event the result was cut off, and does not count
+                # without its event the result was cut off and does not count
                 counts = trial is not None and getattr(trial, _EVENT[part]) is not None
                 return self._window(row.result if counts and "memory" in row.result else row.request)
         return ()
@@ -80,7 +80,10 @@ class Course:
             case "reflect":
                 memory = await self._reflect(step)
         over = self.episode.stop is not None and step.trial == len(self.episode.trials)
-        completed = sum(_complete(trial) for trial in self.episode.trials[: step.trial])
+        trials = self.episode.trials[: step.trial]
+        completed = sum(
+            trial.reflection is not None or bool(trial.feedback and trial.feedback.passed) for trial in trials
+        )
         return StepResult(self.episode, step.trial, memory, self.memory, completed, over)
 
     async def _act(self, step: ClientStep) -> tuple[str, ...]:
@@ -104,7 +107,7 @@ class Course:
             await self.begin(step.trial, "evaluate", {"memory": shown})
         elif trial.attempt.output != step.output:
             raise self._differs(step, "output", trial.attempt.output)
-        elif trial.feedback is not None and step.passed and not _alike(trial.feedback, step.feedback):
+        elif trial.feedback is not None and step.passed and not _same_verdict(trial.feedback, step.feedback):
             raise self._differs(step, "verdict", _verdict(trial.feedback))
         if step.passed:
             return await self._pass(step)
@@ -120,7 +123,7 @@ class Course:
             raise self._out_of_order(step)
         if trial.attempt.output != step.output:
             raise self._differs(step, "output", trial.attempt.output)
-        if trial.feedback is not None and not _alike(trial.feedback, step.feedback):
+        if trial.feedback is not None and not _same_verdict(trial.feedback, step.feedback):
             raise self._differs(step, "verdict", _verdict(trial.feedback))
         if trial.reflection and step.reflection is not None and trial.reflection.text != step.reflection:
             raise self._differs(step, "reflection", trial.reflection.text)
@@ -139,7 +142,7 @@ class Course:
         return await self._remember(step, step.reflection, memory)
 
     async def _pass(self, step: ClientStep) -> tuple[str, ...]:
-        """The end as solved. A reflection is remembered by the journal alone: a trial that passed has none."""
+        """Ends the episode as solved. A reflection is only in the journal, because a passed trial has none."""
         if self.episode.trials[step.trial - 1].feedback is None:
             await self.judge(step, self._shown(step))
         recorded = self._result(step, "evaluate")
@@ -161,24 +164,24 @@ class Course:
     # --- what is written ----------------------------------------------------------------------------------------
 
     async def begin(self, trial: int, part: Part, request: Json) -> None:
-        """Write the journal step as begun; one begun with another request is left behind, with those after it."""
+        """Writes the journal step as begun. It replaces one with another request, and the steps after that."""
         await self._entry.begin_step(_key(trial, part), request)
 
     async def attempt(self, trial: int, output: str) -> None:
-        """What the client came to in the trial that is due, whose act step was begun."""
+        """Records the client's output in the trial that is due, whose act step has begun."""
         await self._finish(trial, "act", {"output": output})
         await self._entry.append(Acted(trial, Attempt(output, usage=Usage(cost=None))))
 
     async def judge(self, step: ClientStep, memory: list[str]) -> None:
-        """The verdict on the newest trial, unless it has one."""
+        """Records the verdict on the newest trial, unless it has one."""
         trial = self.newest
         if trial is None or trial.feedback is not None:
             return
-        said: dict[str, Json] = {"passed": bool(step.passed), "score": step.score}
+        result: dict[str, Json] = {"passed": bool(step.passed), "score": step.score}
         if step.passed:
-            said |= {"memory": self._with(step.reflection, memory)}
-            said |= {} if step.reflection is None else {"reflection": step.reflection}
-        await self.settle(trial.number, "evaluate", memory, said)
+            result |= {"memory": self._with(step.reflection, memory)}
+            result |= {} if step.reflection is None else {"reflection": step.reflection}
+        await self.settle(trial.number, "evaluate", memory, result)
         await self._entry.append(Evaluated(trial.number, step.feedback))
 
     async def unjudged(self, memory: list[str], why: str) -> None:
@@ -196,8 +199,8 @@ class Course:
             memory: the reflections that were remembered before it.
             last: whether the episode stops after it.
         """
-        said = {"reflection": reflection, "memory": self._with(reflection, memory), "last": last}
-        await self.settle(trial, "reflect", memory, said)
+        result = {"reflection": reflection, "memory": self._with(reflection, memory), "last": last}
+        await self.settle(trial, "reflect", memory, result)
         await self._entry.append(Reflected(trial, Reflection(reflection, Usage(cost=None))))
 
     async def stop(self) -> None:
@@ -215,13 +218,13 @@ class Course:
             await self.stop()
 
     async def settle(self, trial: int, part: Part, memory: list[str], result: Json) -> None:
-        """Finishes the journal step, and begins it first if that did not happen."""
+        """Finishes the journal step, and begins it first if necessary."""
         if self.row(trial, part) is None:
             await self.begin(trial, part, {"memory": memory})
         await self._finish(trial, part, result)
 
     async def _finish(self, trial: int, part: Part, result: Json) -> None:
-        """Writes the result. A different result that was written before its event was cut off is replaced."""
+        """Writes the result. It replaces a different one that was written before the process was cut off."""
         row = self.row(trial, part)
         assert row is not None, "it was begun"
         if row.done and row.result != result:
@@ -233,8 +236,8 @@ class Course:
     # --- texts and comparisons ----------------------------------------------------------------------------------
 
     def _trial(self, step: ClientStep) -> Trial | None:
-        there = step.trial <= len(self.episode.trials)
-        return self.episode.trials[step.trial - 1] if there else None
+        exists = step.trial <= len(self.episode.trials)
+        return self.episode.trials[step.trial - 1] if exists else None
 
     def _shown(self, step: ClientStep) -> list[str]:
         return list((self.memory if step.memory is None else step.memory)[: self._depth])
@@ -242,19 +245,19 @@ class Course:
     def _with(self, reflection: str | None, memory: list[str]) -> list[str]:
         return memory if reflection is None else [reflection, *memory][: self._depth]
 
-    def _window(self, said: Json) -> tuple[str, ...]:
-        return tuple(said.get("memory", ()))[: self._depth]
+    def _window(self, result: Json) -> tuple[str, ...]:
+        return tuple(result.get("memory", ()))[: self._depth]
 
     def _result(self, step: ClientStep, part: Part) -> Json:
         row = self.row(step.trial, part)
         return row.result if row is not None and row.done else {}
 
-    def _same_memory(self, step: ClientStep, said: Json) -> tuple[str, ...]:
-        """What was remembered in a step that was taken. An override that is given again has to be the same."""
-        memory = self._window(said)
+    def _same_memory(self, step: ClientStep, recorded: Json) -> tuple[str, ...]:
+        """What was remembered in an earlier step. A repeated override must be the same."""
+        memory = self._window(recorded)
         if step.memory is not None:
-            added = self._with(step.reflection if "reflection" in said else None, self._shown(step))
-            if tuple(added) != memory:
+            expected = self._with(step.reflection if "reflection" in recorded else None, self._shown(step))
+            if tuple(expected) != memory:
                 raise self._differs(step, "memory", "; ".join(memory))
         return memory
 
@@ -276,10 +279,10 @@ class Course:
             case Move(_, trial):
                 return f"the self-reflection step of trial {trial}"
 
-    def _differs(self, step: ClientStep, what: str, was: str) -> InvalidInput:
-        short = was if len(was) <= 200 else f"{was[:200]}…"
+    def _differs(self, step: ClientStep, field: str, recorded: str) -> InvalidInput:
+        short = recorded if len(recorded) <= 200 else f"{recorded[:200]}…"
         return InvalidInput(
-            f"Trial {step.trial} is already recorded with another {what}: {short!r}. Call again with that one, or "
+            f"Trial {step.trial} is already recorded with another {field}: {short!r}. Call again with that one, or "
             f"continue: the expected step is {self.expected}."
         )
 
@@ -288,16 +291,12 @@ def _key(trial: int, part: Part) -> str:
     return f"trial.{trial}/{part}/client#1"
 
 
-def _complete(trial: Trial) -> bool:
-    return trial.reflection is not None or bool(trial.feedback and trial.feedback.passed)
-
-
-def _alike(one: Feedback, other: Feedback) -> bool:
-    """Whether they say the same; 1 and 1.0 do."""
-    of_number = one.score is not None and one.score == other.score
-    return one.passed == other.passed and (of_number or (one.score, one.text) == (other.score, other.text))
+def _same_verdict(first: Feedback, second: Feedback) -> bool:
+    """Whether two verdicts are the same; scores of 1 and 1.0 are."""
+    same_number = first.score is not None and first.score == second.score
+    return first.passed == second.passed and (same_number or (first.score, first.text) == (second.score, second.text))
 
 
 def _verdict(feedback: Feedback) -> str:
-    said: Any = {True: "passed", False: "failed", None: "not judged"}[feedback.passed]
-    return f"{said}, {feedback.text}" if feedback.text else said
+    word: Any = {True: "passed", False: "failed", None: "not judged"}[feedback.passed]
+    return f"{word}, {feedback.text}" if feedback.text else word

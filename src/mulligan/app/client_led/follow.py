@@ -1,8 +1,7 @@
 """Records the steps of a client that keeps no order. No step is refused.
 
-Steps that the state machine expects and the client left out are filled in: an attempt without a verdict is recorded as
-unjudged, a missing reflection as an empty one. Trials are numbered in the order in which they come, whatever numbers
-the client gives.
+Steps that the client left out are filled in: an attempt without a verdict is recorded as unjudged, and a missing
+reflection as an empty one. Trials are numbered in the order in which they come, whatever numbers the client gives.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ NO_VERDICT = "The client continued without a verdict."
 def begins_anew(episode: Episode, step: ClientStep, task: str) -> bool:
     """Whether this step begins a new episode."""
     if step.kind != "act":
-        return episode.stop is not None and not _afterthought(episode, step)
+        return episode.stop is not None and not _repeats_end(episode, step)
     reflected = any(trial.reflection is not None for trial in episode.trials)
     full = len(episode.trials) >= MOST_TRIALS
     return episode.stop is not None or task != episode.task.prompt or (step.trial == 1 and reflected) or full
@@ -30,12 +29,12 @@ async def follow(course: Course, step: ClientStep) -> None:
         return
     memory = list(step.memory or ())
     if step.kind == "act":
-        await _prompted(course, step, memory)
+        await _begin_trial(course, step, memory)
         return
     if _repeats(course, step):
         return
-    if not _goes_on(course, step):
-        await _attempted(course, step, memory)
+    if not _concerns_open_trial(course, step):
+        await _record_attempt(course, step, memory)
     number = len(course.episode.trials)
     if course.row(number, "evaluate") is None:
         await course.begin(number, "evaluate", {"memory": memory})
@@ -54,8 +53,8 @@ async def follow(course: Course, step: ClientStep) -> None:
             await course.stop()
 
 
-async def _prompted(course: Course, step: ClientStep, memory: list[str]) -> None:
-    """An actor step that comes while something else is due is only asked early: its attempt will tell."""
+async def _begin_trial(course: Course, step: ClientStep, memory: list[str]) -> None:
+    """Begins the actor step, unless something else is due: then the step came early, and its attempt decides."""
     trial = len(course.episode.trials) + 1
     if course.due != Move("act", trial):
         return
@@ -65,8 +64,8 @@ async def _prompted(course: Course, step: ClientStep, memory: list[str]) -> None
         await course.begin(trial, "act", request)
 
 
-async def _attempted(course: Course, step: ClientStep, memory: list[str]) -> None:
-    """A new attempt; what the newest one still lacked is made up for."""
+async def _record_attempt(course: Course, step: ClientStep, memory: list[str]) -> None:
+    """Records a new attempt, after completing the newest trial."""
     newest = course.newest
     if newest is not None and newest.feedback is None:
         await course.unjudged(memory, NO_VERDICT)
@@ -78,10 +77,10 @@ async def _attempted(course: Course, step: ClientStep, memory: list[str]) -> Non
     await course.attempt(trial, step.output)
 
 
-def _goes_on(course: Course, step: ClientStep) -> bool:
-    """Whether it speaks of the newest attempt, and of what is still open of it."""
+def _concerns_open_trial(course: Course, step: ClientStep) -> bool:
+    """Whether the step concerns the newest attempt, and a part of its trial that is still open."""
     newest = course.newest
-    if newest is None or not _same(newest, step) or newest.reflection is not None:
+    if newest is None or not _same_output(newest, step) or newest.reflection is not None:
         return False
     if newest.feedback is None:
         return True
@@ -89,20 +88,20 @@ def _goes_on(course: Course, step: ClientStep) -> bool:
 
 
 def _repeats(course: Course, step: ClientStep) -> bool:
-    """Whether it is the newest trial's reflection once more, and no other trial was begun since."""
+    """Whether the step repeats the newest trial's reflection, and no other trial has begun since."""
     newest = course.newest
     if newest is None or newest.reflection is None or course.row(newest.number + 1, "act") is not None:
         return False
-    return _same(newest, step) and step.reflection == newest.reflection.text
+    return _same_output(newest, step) and step.reflection == newest.reflection.text
 
 
-def _afterthought(episode: Episode, step: ClientStep) -> bool:
-    """Whether it says once more what ended the episode; of an attempt that passed, whether it says anything."""
+def _repeats_end(episode: Episode, step: ClientStep) -> bool:
+    """Whether the step repeats what ended the episode, or, if the attempt passed, concerns it at all."""
     newest = episode.trials[-1]
     if episode.solved or step.passed:
-        return episode.solved and _same(newest, step)
-    return _same(newest, step) and step.reflection in (None, newest.reflection and newest.reflection.text)
+        return episode.solved and _same_output(newest, step)
+    return _same_output(newest, step) and step.reflection in (None, newest.reflection and newest.reflection.text)
 
 
-def _same(trial: Trial, step: ClientStep) -> bool:
+def _same_output(trial: Trial, step: ClientStep) -> bool:
     return trial.attempt.output == step.output

@@ -10,10 +10,10 @@ from mulligan.core.records import Episode, Feedback
 from mulligan.text.thoughts import answer_of
 
 MOST_TRIALS = 1000
-"""Trials of one episode at most."""
+"""The most trials of one episode."""
 
 STEP_NAMES = {"act": "actor", "evaluate": "evaluator", "reflect": "self-reflection"}
-"""What the steps are called towards a client."""
+"""The names of the steps in messages to a client."""
 
 Part: TypeAlias = Literal["act", "evaluate", "reflect"]
 
@@ -64,7 +64,7 @@ class ClientStep:
 
     @property
     def feedback(self) -> Feedback:
-        """The verdict; one that did not pass has failed."""
+        """The verdict. An attempt that did not pass has failed."""
         number = None if self.score is None or isinstance(self.score, str) else float(self.score)
         text = "" if self.score is None else str(self.score)
         return Feedback(bool(self.passed), text, number, "client")
