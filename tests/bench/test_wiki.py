@@ -150,7 +150,7 @@ async def test_a_changed_docstore_is_read_again(tmp_path: Path) -> None:
     ("name", "text", "said"),
     [
         ("a.jsonl", '{"title": "Ulm", "text": "x"}\n{"title": ', r"a\.jsonl, line 2: not JSON"),
-        ("a.jsonl", '\n{"text": "x"}', r'a\.jsonl, line 2 needs a "title"'),
+        ("a.jsonl", '\n{"text": "x"}', r'a\.jsonl, line 2 needs a non-empty "title"'),
         ("a.jsonl", "[1]", r"a\.jsonl, line 1: must be an object"),
         ("a.json", '[{"title": "Ulm"}]', r'a\.json, page 1 \(Ulm\) needs "text"'),
         ("a.json", '[{"title": "Ulm", "sentences": [" "]}]', r"\(Ulm\) is empty"),

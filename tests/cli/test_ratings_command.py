@@ -62,8 +62,8 @@ def test_a_vetoed_lesson_is_shown_no_more_and_can_be_taken_again(mulligan: Run, 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ((), "Give one of"),
-        (("--veto", "--take"), "Give one of"),
+        ((), "Use one of"),
+        (("--veto", "--take"), "Use one of"),
         (("--trial", "7", "--veto"), "has no try 7; it has 2"),
         (("--trial", "2", "--veto"), "Try 2 has no lesson"),
         (("--text", " "), "empty"),

@@ -343,6 +343,16 @@ def test_an_agent_that_hears_nothing_at_a_failure_is_told_at_the_next_event(plac
     assert "yaml" in json.loads(place.run(used, "cursor").stdout)["additional_context"]
 
 
+@pytest.mark.parametrize("rest", ["", " and with words that the title has no room for"])
+def test_a_correction_is_shown_in_the_words_of_the_user_without_the_action_before_it(place: Place, rest: str) -> None:
+    said = "never write dates by hand"
+    content = f'after: vim notes/tuesday.txt\nthe user said: "{said}{rest}"'
+    place.learn(f"The user: {said}", confirmed=True, content=content, tags=["correction"])
+    shown = place.text(place.payload("SessionStart", source="startup"))
+    assert "tuesday" not in shown
+    assert (said in shown, f'the user said: "{said}' in shown, rest in shown) == (True, bool(rest), True)
+
+
 @pytest.mark.slow
 def test_lessons_that_are_kept_are_found_behind_many_candidates(place: Place) -> None:
     async def fill() -> None:

@@ -340,7 +340,7 @@ def _corrections(state: State, message: Turn, masks: Masks) -> Iterator[Found]:
     quoted = one_line(masks.text(correction), 300)
     yield Found(
         title=one_line(f"The user: {quoted}", 120),
-        content=f'after: {state.after}\nthe user said: "{quoted}"',
+        content=f'after: {_HOME.sub("~", state.after)}\nthe user said: "{quoted}"',
         description="What the user of this project wants otherwise.",
         errors=(short_digest(quoted.casefold()),),
         mends={},
