@@ -123,6 +123,7 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("pending", "x", "none.json"), "none.json cannot be read"),
         (("import", "none.json"), "none.json cannot be read"),
         (("import", "."), "contains no notes"),
+        (("import", "/dev/zero"), "/dev/zero is a device, which may never end"),
         (("import-config", "none.yaml"), "It was removed: write [memory] by hand"),
         (
             ("kinds", "--keep"),

@@ -1,6 +1,7 @@
 """`mulligan solve`: what stands on stdout and stderr, and the exit status of each end."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -104,6 +105,8 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
         (("solve", "x", "--tests", "empty.py"), "empty.py contains no test"),
         (("solve", "x", "--tests", "idle.py"), "idle.py contains no test: check asserts, and nothing calls it"),
         (("solve", "x", "--tests", "latin.py"), "latin.py:1: not UTF-8 (byte 2): save it as UTF-8"),
+        (("solve", "x", "--tests", "/dev/zero"), "/dev/zero is a device, which may never end"),
+        (("solve", "x", "--tests", "pipe"), "pipe is a pipe, which may never end"),
         (("solve", "x", "--tests", "nul.py"), "nul.py cannot be read as Python"),
         (("solve", "x", "--evaluator", "./mute.py"), "Mute.expects must be 'text' or 'code' or 'workspace', not None"),
         (("solve", "x", "--tests", "marked.py", "--actor", "command:true", "--workspace", "."), "changes files"),
@@ -116,6 +119,7 @@ def test_bad_input_is_2_before_anything_is_recorded(
     (here / "idle.py").write_text("def check(candidate):\n    assert candidate(1)\n")
     (here / "latin.py").write_bytes(b"# \xe9\n")
     (here / "nul.py").write_bytes(b"assert add(1, 2) == 3\0\n")
+    os.mkfifo(here / "pipe")
     (here / "mute.py").write_text("class Mute:\n    async def evaluate(self, episode): ...\n")
     (here / "marked.py").write_bytes(b"\xef\xbb\xbfassert add(1, 2) == 3\n")
     mine = () if "--evaluator" in arguments or "--tests" in arguments else ("--evaluator", "./judge.py")

@@ -25,7 +25,7 @@ from mulligan.langgraph.state import GOOD_SCORE, Reading, check_limits
 from mulligan.langgraph.state_graph import ReflexionGraph, assemble
 from mulligan.langgraph.working import Recorder
 from mulligan.plugins import Bank, InvalidInput, Json
-from mulligan.running import Store, both_ways
+from mulligan.running import FilePrompts, Store, both_ways
 
 SLOTS = ("tool", "schema", "instructions", "lessons")
 """The placeholders of the prompts reflexion_graph.draft and reflexion_graph.revise."""
@@ -87,27 +87,12 @@ def create_reflexion_graph(
     Raises:
         InvalidInput: A value is out of range, or the parts do not fit together.
     """
-    check_limits(max_steps, good_score)
-    if max_steps < 1:
-        raise InvalidInput(f"max_steps must be at least 1, not {max_steps}. It limits drafts and revisions.")
-    if learn and bank is None:
-        raise InvalidInput("learn=True needs a bank: give bank=…")
-    if until is not None:
-        check_until(until)
-        if judge is not None or not isinstance(tool, Graph):
-            raise InvalidInput("'until' is only for a graph database without a judge of your own: leave it out.")
+    _check_arguments(tool, max_steps=max_steps, good_score=good_score, bank=bank, learn=learn, until=until, judge=judge)
     judges_rows = isinstance(tool, Graph) and judge is None and until != "rows"
     check_schemas(draft, revise, judge is not None or judges_rows)
-    model = chat_model(model) if isinstance(model, str) else model
-    if not models_in(journalled(model)):
-        raise InvalidInput(f"model must be a LangChain chat model, or a chain of them, not {type(model).__name__}.")
-    texts = prompts_of(prompts)
-
-    def responder(role: str, schema: type[BaseModel]) -> SchemaResponder:
-        prompt = texts.get(f"reflexion_graph.{role}").check(*SLOTS)
-        return SchemaResponder(model, schema, prompt, lambda: {"instructions": instructions})
-
-    drafter, reviser = responder("draft", draft), responder("revise", revise)
+    model, texts = _opened_model(model), prompts_of(prompts)
+    drafter = _responder(model, texts, "draft", draft, instructions)
+    reviser = _responder(model, texts, "revise", revise, instructions)
     executing = Executing(
         tool, draft, revise, repeatable=repeatable, handle_errors=handle_errors, judged=judges_rows, approved=approve
     )
@@ -144,13 +129,46 @@ def create_reflexion_graph(
         learn=learn,
         name=name,
     )
-    compiled = graph.compile(
-        checkpointer=checkpointer,
-        interrupt_before=_nodes_to_interrupt(interrupt_before),
-        interrupt_after=_nodes_to_interrupt(interrupt_after),
-        name=name,
-    )
+    before, after = _nodes_to_interrupt(interrupt_before), _nodes_to_interrupt(interrupt_after)
+    compiled = graph.compile(checkpointer=checkpointer, interrupt_before=before, interrupt_after=after, name=name)
     return cast(ReflexionGraph, compiled)
+
+
+def _check_arguments(
+    tool: Any,
+    *,
+    max_steps: int,
+    good_score: float,
+    bank: Bank | str | None,
+    learn: bool,
+    until: Until | None,
+    judge: Judge | None,
+) -> None:
+    """Raise `InvalidInput` if a value is out of range, or the arguments do not fit together."""
+    check_limits(max_steps, good_score)
+    if max_steps < 1:
+        raise InvalidInput(f"max_steps must be at least 1, not {max_steps}. It limits drafts and revisions.")
+    if learn and bank is None:
+        raise InvalidInput("learn=True needs a bank: give bank=…")
+    if until is not None:
+        check_until(until)
+        if judge is not None or not isinstance(tool, Graph):
+            raise InvalidInput("'until' is only for a graph database without a judge of your own: leave it out.")
+
+
+def _opened_model(model: Any) -> Any:
+    """Return the chat model that a name stands for, or the given model or chain of models."""
+    model = chat_model(model) if isinstance(model, str) else model
+    if not models_in(journalled(model)):
+        raise InvalidInput(f"model must be a LangChain chat model, or a chain of them, not {type(model).__name__}.")
+    return model
+
+
+def _responder(
+    model: Any, texts: FilePrompts, role: str, schema: type[BaseModel], instructions: str
+) -> SchemaResponder:
+    prompt = texts.get(f"reflexion_graph.{role}").check(*SLOTS)
+    return SchemaResponder(model, schema, prompt, lambda: {"instructions": instructions})
 
 
 def _nodes_to_interrupt(names: Sequence[str] | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
@@ -15,9 +16,11 @@ def read_text(file: Path, name: str = "", *, newline: str | None = "") -> str:
         newline: As for `open`: "" keeps the ends of lines as they are, None makes each a line feed.
 
     Raises:
-        InvalidInput: The file cannot be read, or is not UTF-8.
+        InvalidInput: The file cannot be read, is not UTF-8, or is a device or a pipe that may never end.
     """
     try:
+        if endless := _endless(file):
+            raise InvalidInput(f"{name or file} is {endless}, which may never end: copy what you need into a file.")
         with file.open(encoding="utf-8-sig", newline=newline) as opened:
             return opened.read()
     except UnicodeDecodeError as error:
@@ -25,3 +28,11 @@ def read_text(file: Path, name: str = "", *, newline: str | None = "") -> str:
         raise InvalidInput(f"{name or file}:{line}: not UTF-8 (byte {error.start}): save it as UTF-8.") from error
     except OSError as error:
         raise InvalidInput(f"{name or file} cannot be read: {error.strerror or error}.") from error
+
+
+def _endless(file: Path) -> str:
+    """What the file is if reading it may never end: a device or a pipe. A shell's `<(command)` and /dev/stdin end."""
+    mode = file.stat().st_mode
+    if stat.S_ISCHR(mode):
+        return "" if str(file) in ("/dev/null", "/dev/stdin", "/dev/tty") else "a device"
+    return "a pipe" if stat.S_ISFIFO(mode) and file.parts[1:2] not in (("dev",), ("proc",)) else ""
