@@ -1,4 +1,4 @@
-"""Back-ups: taken while the store is used, restored without what was erased since."""
+"""Backups: taken while the store is used, restored without what was erased since."""
 
 import asyncio
 import json

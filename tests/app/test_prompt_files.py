@@ -32,7 +32,7 @@ def test_values_are_never_parsed_again(before: str, value: str) -> None:
     [
         ("", "no message"),
         ("hello", "must come before 'hello'"),
-        ("[[robot]]\nhi", "is none of system, user, assistant"),
+        ("[[robot]]\nhi", "is not one of system, user, assistant"),
     ],
 )
 def test_a_broken_prompt_says_what_is_wrong(text: str, said: str) -> None:

@@ -16,5 +16,5 @@ def test_back_up_erase_and_restore(mulligan: Mulligan, tmp_path: Path) -> None:
     assert "--replace" in refused.err
     done = mulligan("store", "restore", str(tmp_path / "b.db"), "--replace")
     assert done.status == 0, done.err
-    assert "Erased again, because they were erased after the back-up: 1 lesson and 0 episodes" in done.err
+    assert "1 lesson and 0 episodes erased again, because they had been erased after the backup was made." in done.err
     assert mulligan("memory", "list", "--state", "all", "--json").out.strip() in ("[]", "")

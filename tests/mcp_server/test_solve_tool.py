@@ -235,7 +235,7 @@ async def test_a_model_that_cannot_be_is_reported_before_anything_is_begun(
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({}, "'task' is missing"),
-    ({"task": ""}, "'task' must be a string that is not empty"),
+    ({"task": ""}, "'task' must be a non-empty string"),
     ({"task": 7}, "'task' must be a string"),
     ({"task": TASK, "tests": TESTS, "expected": "42"}, "tests and expected cannot both judge"),
     ({"task": TASK, "tests": "tests.py"}, "takes the text of a tests file"),

@@ -223,7 +223,7 @@ def test_the_balance_is_the_one_that_the_command_prints(capsys: pytest.CaptureFi
     shown = page[page.index('<details id="balance" open>') : page.index("</details>")]
     cells = re.findall(r'<tr><th scope="row">(.*)</th><td class="number">(.*)</td><td>(.*)</td></tr>', shown)
     assert cells == list(balance.rows)
-    assert f"Balance of the last 30 days: {balance.verdict}</summary>" in shown
+    assert f"Balance for the last 30 days: {balance.verdict}</summary>" in shown
     assert f'<a href="/bank/lessons/{id}">Pay orders at once</a>' in shown
     with pytest.raises(SystemExit):
         main(["memory", "balance"])

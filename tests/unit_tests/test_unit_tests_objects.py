@@ -64,7 +64,7 @@ UNDECIDED = {
     "a property of an exception": (
         "class E(Exception):\n    value = property(lambda self: 3)\ndef f(): raise E",
         "try:\n    f()\nexcept Exception as error:\n    assert error.value == 3",
-        "line 4 of the tests looks at .value of an exception",
+        "line 4 of the tests reads the attribute .value of an exception",
     ),
     "a mapping and a dict": (
         "from collections import UserDict\nclass D(UserDict):\n    def double(self): return 2\ndef d(): return D(a=1)",

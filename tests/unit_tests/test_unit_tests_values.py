@@ -166,13 +166,13 @@ IN_PROCESS = {
         "import pytest\n@pytest.fixture(scope='module', params=[1, 2])\ndef a(request):\n    return request.param\n"
         "@pytest.fixture(scope='module')\ndef b(a):\n    return 2 * a\n"
         "def test_f(a, b):\n    assert f(a) == b",
-        "line 4 of the tests looks at the attribute param",
+        "line 4 of the tests reads the attribute param",
     ),
     "what it prints": (
         "def f(): print('hi')",
         "import io, contextlib\nout = io.StringIO()\n"
         "with contextlib.redirect_stdout(out):\n    f()\nassert out.getvalue() == 'hi\\n'",
-        "line 3 of the tests looks at redirect_stdout",
+        "line 3 of the tests reads redirect_stdout",
     ),
 }
 

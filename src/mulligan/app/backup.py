@@ -1,6 +1,6 @@
-"""Back-ups of a store in a file: copied while it is in use, and restored without what was erased since.
+"""Backups of a store in a file: copied while it is in use, and restored without what was erased since.
 
-A file records the ids of everything that is erased (purged lessons, removed runs). No back-up contains this file, and
+A file records the ids of everything that is erased (purged lessons, removed runs). No backup contains this file, and
 no restore replaces it. A database is backed up and restored with its own tools; `erase_again` then erases as `restore`
 does.
 """
@@ -63,7 +63,7 @@ class Restored:
 
 def erasures_file(address: str | Path) -> Path | None:
     """The file in which this machine records what it erases: beside the store's file, or in `MULLIGAN_HOME` for a
-    database. None for a store in memory, which has no back-ups."""
+    database. None for a store in memory, which has no backups."""
     if file := file_of(address):
         return file.with_name(f"{file.name}.erased.jsonl")
     if parse_address(address)[0] == "memory":
@@ -81,7 +81,7 @@ def noted_erasure(
     lessons: Sequence[str] | None = (),
     episodes: Sequence[str] = (),
 ) -> Generator[None]:
-    """Records what the block erases, so that no back-up restores it.
+    """Records what the block erases, so that no backup restores it.
 
     The record is written before the block, or, if the disk is full, after it, because erasing frees space.
 
@@ -107,7 +107,7 @@ def noted_erasure(
             _append(notes, line)
         except OSError as error:
             raise StoreError(
-                f"Erased, but not recorded, so an earlier back-up would bring it back: {notes} cannot be written "
+                f"Erased, but not recorded, so an earlier backup would bring it back: {notes} cannot be written "
                 f"({error.strerror}). Free some space and add this line to it: {line}"
             ) from error
 
@@ -188,8 +188,8 @@ def back_up(config: Config, to: Path) -> None:
 
 
 async def restore(config: Config, backup: Path, *, replace: bool = False) -> Restored:
-    """Replaces the configured store with a back-up, without what was erased since. An older format is migrated. The
-    back-up itself is not changed.
+    """Replaces the configured store with a backup, without what was erased since. An older format is migrated. The
+    backup itself is not changed.
 
     Args:
         config: names the store.
@@ -197,8 +197,8 @@ async def restore(config: Config, backup: Path, *, replace: bool = False) -> Res
         replace: whether a store that exists may be replaced; it is renamed and stays.
 
     Raises:
-        InvalidInput: there is no such back-up, the store is in no file or exists, or somebody has it open.
-        StoreError: the back-up cannot be read; the store is as it was.
+        InvalidInput: there is no such backup, the store is in no file or exists, or somebody has it open.
+        StoreError: the backup cannot be read; the store is as it was.
     """
     file = _store_file(config)
     new = _copy_back_up(file, backup, replace)
@@ -244,11 +244,11 @@ def _all_erasures(config: Config, others: Sequence[Path]) -> list[Erasure]:
 
 
 def _copy_back_up(file: Path, backup: Path, replace: bool) -> Path:
-    """Copies the back-up to a file beside the store, and returns the file."""
+    """Copies the backup to a file beside the store, and returns the file."""
     if not backup.is_file():
         raise InvalidInput(f"There is no file {backup}.")
     if file.exists() and not replace:
-        raise InvalidInput(f"A store exists at {file}: --replace renames it and takes the back-up instead.")
+        raise InvalidInput(f"A store exists at {file}: --replace renames it and takes the backup instead.")
     if file.with_name(f"{file.name}-wal").exists():
         raise InvalidInput(
             f"The store {file} is open in another process, or was open in one that died: stop all servers and "

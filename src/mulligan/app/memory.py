@@ -53,7 +53,7 @@ class Bank(bank.Bank):
     """The share of recalls that withhold a lesson, to measure its worth."""
 
     async def purge(self, ids: Sequence[str] | None) -> int:
-        """Deletes lessons with their history (None: all of this agent), and returns how many. Restoring a back-up does
+        """Deletes lessons with their history (None: all of this agent), and returns how many. Restoring a backup does
         not bring them back; for a database, call `erase_again` after the restore."""
         whole = None if ids is None else [(await self._changeable(id)).id for id in ids]
         with noted_erasure(self.erasures, agent_id=self._ports.writes, lessons=whole):

@@ -298,7 +298,7 @@ class Watched(Options):
 
     Attributes:
         store: Where the run is recorded, instead of the configured store.
-        observers: Called with the episode and each event.
+        observers: Called for each event, with the episode and the event.
         on_start: Called with each episode and its limits when it starts or resumes.
         on_step: Called with each step once it is done.
         notice: Called with remarks, such as what was learned.

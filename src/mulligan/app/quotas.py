@@ -136,7 +136,7 @@ class Quotas:
             try:
                 await self._save_old()
             except StoreError as error:  # the call is done, and its answer must not be lost
-                log.warning("the usage of agents is not saved yet: %s", error)
+                log.warning("the usage of agents has not been saved yet: %s", error)
 
     @contextmanager
     def watch(self, done: Operation) -> Generator[None]:

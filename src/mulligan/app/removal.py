@@ -81,7 +81,7 @@ async def remove_runs(found: Sequence[Removable], *, store: Store | None = None)
     """Removes what `removable_runs` lists, except what has to stay. In the result, `stays` also says what could not be
     removed.
 
-    A run in progress is not removed. Restoring a back-up of the configured store does not restore a removed run; for a
+    A run in progress is not removed. Restoring a backup of the configured store does not restore a removed run; for a
     store that you pass, it does.
     """
     async with opened_store(store, load()) as at:

@@ -207,7 +207,7 @@ def announce(change: str, project: Path | None) -> None:
 
     async def work(bank: Bank) -> None:
         marked = await bank.announce(change)
-        say(f"{count(marked, 'fact')} of the project {bank.project or '(without a name)'} marked to be checked")
+        say(f"{count(marked, 'fact')} of the project {bank.project or '(unnamed)'} marked to be checked")
 
     with_bank(writing(), work, project=project and project_here(load(), project).id)
 
@@ -282,7 +282,7 @@ def say_each(several: Sequence[T], rows: Callable[[Sequence[T]], str], nothing: 
 async def _notebook(bank: Bank, as_of: str | None, as_json: bool) -> None:
     entries = await bank.notebook(time_of(as_of))
     page = partial(memory_words.notebook_page, project=bank.project)
-    say_each(entries, page, f"No facts about the project {bank.project or '(without a name)'} yet.", as_json)
+    say_each(entries, page, f"No facts about the project {bank.project or '(unnamed)'} yet.", as_json)
 
 
 @memory.command()
@@ -571,7 +571,7 @@ def report_learning(bank: Bank, result: Learned, command: Sequence[str]) -> None
     if result.question is not None:
         emit(dumped(question_json(result.work, result.question)))
         words = [word.format(work=result.work) for word in command]
-        say(f"No model was named. Put your answer into a file, then: {memory_command(bank.agent_id, *words)}")
+        say(f"No model was named. Put your answer into a file, then run: {memory_command(bank.agent_id, *words)}")
     click.get_current_context().exit(UNFINISHED if result.failed else SOLVED)
 
 

@@ -49,7 +49,7 @@ async def _answer(bank: Bank, work: str, answer: str | None) -> None:
         report_learning(bank, await bank.commit(work, given_answer), ("pending", "{work}", "FILE"))
         return
     emit(dumped(question_json(work, await bank.question(work))))
-    say(f"Put the answer into a file, then: {memory_command(bank.agent_id, 'pending', work, 'FILE')}")
+    say(f"Put the answer into a file, then run: {memory_command(bank.agent_id, 'pending', work, 'FILE')}")
 
 
 @memory.command()

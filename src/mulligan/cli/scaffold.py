@@ -52,6 +52,6 @@ def add(kind: str, name: str) -> None:
             "init"
         )
     if kind == "skill":
-        say(f"Next: put `call: {{uses: [{name}]}}` into the front matter of a react step, then: mulligan lint")
+        say(f"Next: put `call: {{uses: [{name}]}}` into the front matter of a react step, then run: mulligan lint")
     else:
         say(f'Next: mulligan run {name} "Write a haiku about autumn."')

@@ -1,4 +1,4 @@
-"""`mulligan store`: its state, back-ups of its file, what was erased, copies, and setup in PostgreSQL."""
+"""`mulligan store`: its state, backups of its file, what was erased, copies, and setup in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def erase_again(files: tuple[Path, ...]) -> None:
 
 def _say_erased(lessons: int, episodes: int) -> None:
     erased = f"{count(lessons, 'lesson')} and {count(episodes, 'episode')}"
-    say(f"Erased again, because they were erased after the back-up: {erased}")
+    say(f"{erased} erased again, because they had been erased after the backup was made.")
 
 
 @store.command()

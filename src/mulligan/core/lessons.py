@@ -180,7 +180,7 @@ class LessonDetails(TypedDict, total=False):
     ]
     project: Annotated[str, InputField("For a fact: the project in which it is true.", option=False)]
     confirmed: Annotated[bool, InputField("For a fact: whether a passing attempt confirmed it.", option=False)]
-    layer: Annotated[Literal["", Layer], InputField("With metacognitive, it is recalled for any task.")]
+    layer: Annotated[Literal["", Layer], InputField("The layer. A metacognitive lesson is recalled for any task.")]
     date: Annotated[Time, InputField("When the lesson was true, such as 2026-01-31 (default: now).")]
     expires: Annotated[Time, InputField("When the lesson expires: 30d, 2026-12-31 or never.")]
 

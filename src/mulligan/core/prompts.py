@@ -41,7 +41,7 @@ class Prompt:
             raise InvalidInput(f"Prompt {name} contains no message: begin one with a line [[user]].")
         for role, _ in parts:
             if role not in _ROLES:
-                raise InvalidInput(f"Prompt {name}: [[{role}]] is none of {', '.join(_ROLES)}.")
+                raise InvalidInput(f"Prompt {name}: [[{role}]] is not one of {', '.join(_ROLES)}.")
         return cls(name, parts, hashlib.sha256(text.encode()).hexdigest())
 
     @property

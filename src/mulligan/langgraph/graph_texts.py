@@ -174,7 +174,7 @@ def from_file(path: str | Path) -> Known:
 def from_table(schema: Any, where: str = "The schema") -> Known:
     """Read either of BioCypher's forms from a dict. Raises `InvalidInput` that names the entry."""
     if not isinstance(schema, Mapping):
-        raise InvalidInput(f"{where} must be a table of kinds by name, not {type(schema).__name__}.")
+        raise InvalidInput(f"{where} must be a mapping from names to kinds, not {type(schema).__name__}.")
     table = cast(Mapping[Any, Any], schema)
     is_info = bool(table.get("is_schema_info"))
     entries = {str(name): cast(Mapping[str, Any], each) for name, each in table.items() if isinstance(each, Mapping)}

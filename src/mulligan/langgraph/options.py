@@ -28,7 +28,7 @@ class Followed(Options):
 
     Attributes:
         store: Where the run is recorded, instead of the configured store.
-        observers: Called with the episode and each event.
+        observers: Called for each event, with the episode and the event.
         on_start: Called when the run begins or continues.
         on_step: Called with a sentence about the next step.
         notice: Called with remarks, such as what was learned.

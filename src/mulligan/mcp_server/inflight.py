@@ -106,4 +106,4 @@ class PendingRequests:
 
 def id_in_use(id: types.RequestId) -> str:
     """The error message for a second request with an id that is in flight."""
-    return f"The id {str(id)[:80]} belongs to a request that is not answered yet: use another id."
+    return f"The id {str(id)[:80]} belongs to a request that has not been answered yet: use another id."

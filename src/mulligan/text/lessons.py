@@ -57,7 +57,7 @@ class LessonBudget:
             raise InvalidInput(f"The budget of tokens for lessons must be at least {LEAST}, not {self.tokens}.")
         if self.overflow != "newest" and self.window is None and self.tokens is None:
             raise InvalidInput(
-                f"The overflow {self.overflow!r} needs a limit: set a window, or tokens for the lessons."
+                f"overflow={self.overflow!r} needs a limit: set a window, or a token budget for the lessons."
             )
 
     def chosen(self, episode: Episode) -> tuple[Reflection, ...]:

@@ -91,7 +91,7 @@ class Alfworld:
         names = {f"env_{number}" for number in range(games)}
         if strange := [each.name for each in self.earlier if each.name not in names]:
             raise InvalidInput(
-                f"{path} belongs to other data: it has {strange[0]!r}, but there are {games} games here."
+                f"{path} belongs to different data: it has {strange[0]!r}, but there are {games} games here."
             )
         return {each.name: each for each in self.earlier}
 

@@ -327,7 +327,7 @@ class Proof:
                 raise InvalidInput(
                     f"The agent did not call Mulligan's hooks, so it gets no lessons. {row.halted or 'It ended well'}; "
                     f"its output: {self._output(run)}. Check with `mulligan hooks doctor` that the hooks are "
-                    f"installed for all projects of this user, then: mulligan bench prove --resume {self.into}"
+                    f"installed for all of this user's projects. Then run: mulligan bench prove --resume {self.into}"
                 )
             on_row(run, row)
 

@@ -70,7 +70,9 @@ async def result_files(prefix: str, store: Store, config: Config, start: int) ->
     episodes = dict[str, Episode]()
     for result in await store.benches.results(run.id):
         if result.case not in known:
-            raise InvalidInput(f"Run {run.id} used other data: its game {result.case!r} is not in the current data.")
+            raise InvalidInput(
+                f"Run {run.id} used different data: its game {result.case!r} is not in the current data."
+            )
         if result.episodes:
             episodes[result.case] = await store.load(result.episodes[-1].episode)
     return benchmark.result_files(cases, episodes, start)

@@ -155,7 +155,7 @@ class _Item:
         id, question, answer = given.get("id", given.get("_id")), given.get("question"), given.get("answer")
         for name, value in (("id", id), ("question", question), ("answer", answer)):
             if not isinstance(value, str) or not value.strip():
-                raise InvalidInput(f'{where} needs "{name}" with a string that is not empty.')
+                raise InvalidInput(f'{where} needs "{name}" with a non-empty string.')
         try:
             pages = list(_pairs(given["context"], "title", "sentences"))
             if strange := [

@@ -146,7 +146,7 @@ def _candidates(rows: Any, where: str) -> Mapping[str, int | None]:
 def _text(row: Any, name: str, where: str) -> str:
     value = cast(dict[str, Any], row).get(name) if isinstance(row, dict) else None
     if not isinstance(value, str) or not value.strip():
-        raise InvalidInput(f'{where} needs "{name}" with a string that is not empty.')
+        raise InvalidInput(f'{where} needs "{name}" with a non-empty string.')
     return value
 
 

@@ -27,7 +27,9 @@ _PAST = 30
 @click.option("--shared", is_flag=True, help="With --project: use the settings that are shared through the repository.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 @click.option(
-    "--trust", is_flag=True, help="For Codex: trust the hooks without a review in Codex. With --yes, you are not asked."
+    "--trust",
+    is_flag=True,
+    help="For Codex: trust the hooks without reviewing them in Codex. With --yes, you are not asked.",
 )
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool, trust: bool) -> None:
     """Add hooks to the settings of coding agents (by default, of all that are installed). Asks first.

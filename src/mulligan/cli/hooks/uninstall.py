@@ -21,8 +21,8 @@ from mulligan.sessions.agents import NAMES, agent
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool) -> None:
     """Remove the hooks, and restore the settings files.
 
-    Checks the settings of all agents: yours, and those of the project in this folder. If a file was changed since the
-    hooks were installed, only Mulligan's entries are removed.
+    The command checks the settings of all agents, both your own settings and those of the project in this folder. If
+    a file was changed since the hooks were installed, only Mulligan's entries are removed.
     """
     scopes = [chosen_scope(user, project, shared)] if user or project or shared else None
     changes = [

@@ -63,7 +63,7 @@ def parse(arguments: Mapping[str, Json], call: Call) -> SolveRequest:
     given = {name: value for name, value in arguments.items() if value is not None}
     for name in ("task", "tests", "expected"):
         if name in given and not (isinstance(given[name], str) and given[name].strip()):
-            raise InvalidInput(f"{name!r} must be a string that is not empty.")
+            raise InvalidInput(f"{name!r} must be a non-empty string.")
     if "task" not in given:
         raise InvalidInput("'task' is missing: describe what to do.")
     trials, remember = given.get("trials"), given.get("remember", False)

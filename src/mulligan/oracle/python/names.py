@@ -287,13 +287,13 @@ def _reason(
         case ast.Call(func=ast.Name(name)) if name in assigned:
             return f"calls {name}, which was made at run time"
         case ast.Attribute(attr=attr) if attr in _CAPTURES:
-            return f"looks at {attr}"
+            return f"reads {attr}"
         case ast.Attribute(value=ast.Name(name)) if name in defined:
             return None
         case ast.Attribute(value=ast.Name(name), attr=attr) if name in candidate:
-            return f"looks at {name}.{attr}"
+            return f"reads {name}.{attr}"
         case ast.Attribute(attr=attr, value=value) if attr not in allowed and not _from_module(value, defined):
-            return f"looks at the attribute {attr}"
+            return f"reads the attribute {attr}"
         case ast.AsyncFunctionDef() | ast.Await():
             return "is asynchronous"
         case _:

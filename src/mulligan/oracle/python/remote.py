@@ -136,7 +136,7 @@ class Remote:
         result = self._result(self._exchange(["attribute", item, name]), {})
         if deciding and is_own(result):
             result = mixed(result, deciding)
-        return self._judged(item, result, f"looks at .{name} of")
+        return self._judged(item, result, f"reads .{name} of")
 
     def operate(self, item: Any, name: str, *args: Any, trusted: bool = False) -> Any:
         """Call a special method. trusted: the caller judges the result."""
@@ -326,12 +326,12 @@ class Remote:
         """The methods of a class of exceptions of the candidate. Only what it sent of an exception is known here."""
 
         def init(item: Any, *_: Any, **__: Any) -> None:
-            raise self.undecided("makes an exception of the code's own class")
+            raise self.undecided("creates an exception whose class the code defines")
 
         def lacks(item: Any, name: str) -> Any:
             if name.startswith(("__", "oracle_")):
                 raise AttributeError(name)
-            raise self.undecided(f"looks at .{name} of an exception of the code's own class")
+            raise self.undecided(f"reads the attribute .{name} of an exception whose class the code defines")
 
         return {"__module__": "solution", "__init__": init, "__getattr__": lacks, "__str__": _message}
 

@@ -283,8 +283,8 @@ def default_scope(db: psycopg.Connection[Any], name: str) -> str:
     if superuser or bypasses or owns:
         problem = "is a superuser" if superuser else "bypasses row-level security" if bypasses else "owns the tables"
         raise StoreError(
-            f"{name}: the role {role} {problem}, so agents would not be isolated from each other. Serve with an "
-            f"ordinary role. To create one: {setup_command('mulligan_server')}"
+            f"{name}: the role {role} {problem}, so agents would not be isolated from each other. Run the "
+            f"server as an ordinary role. To create one: {setup_command('mulligan_server')}"
         )
     if not has_schema:
         raise StoreError(f"{name} has no Mulligan store. To create one: {setup_command(role)}")
