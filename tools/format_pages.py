@@ -124,7 +124,7 @@ in a file, line by line.
 embedded one. A role's name works wherever a model's name does: `mulligan solve … --model thinker`.
 
 **Precedence.** First a flag, then the front matter of the agent, then the environment, then this file, then the
-built-in default. In the environment a role is `MULLIGAN_MODEL_THINKER` (the model),
+built-in default. In the environment, a role is `MULLIGAN_MODEL_THINKER` (the model),
 `MULLIGAN_MODEL_THINKER_TEMPERATURE`, `…_MAX_TOKENS`, `…_BASE_URL` and so on for its other keys.
 
 **Trust.** Keys that run or redirect something (plug-ins, models, addresses, servers of tools, prompts) wait until you

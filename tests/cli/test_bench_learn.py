@@ -57,7 +57,7 @@ def test_a_domain_is_learned_once_and_served_to_their_harness(
 
 def test_a_folder_of_transcripts_is_replayed_without_a_bank(mulligan: Run, checkout: Path) -> None:
     ended = mulligan("bench", "learn", str(checkout), "--replay", "-q")
-    assert "refused calls at which a lesson is shown           2 of 2 (34% to 100%)" in ended.out
+    assert "refused calls after which a lesson is shown        2 of 2 (34% to 100%)" in ended.out
     assert "correct calls before which a lesson is shown       0 of 2 (0% to 66%)" in ended.out
     assert mulligan("memory", "list", "--all-banks").out == ""
 

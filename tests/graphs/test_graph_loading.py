@@ -100,7 +100,7 @@ def test_what_biocypher_wrote_is_a_graph(tmp_path: Path) -> None:
     assert loaded.nodes == {"Efo_Disease": 1, "Protein": 3}
     assert loaded.edges == {"PERTURBED": 2}
     assert notes == [
-        "Of a node's labels only that of its file is kept: a node has one label here.",
+        "Each node keeps only the label of its file: a node has one label here.",
         "Efo.Disease is Efo_Disease here.",
     ]
     rows = asked(

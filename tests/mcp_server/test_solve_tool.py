@@ -236,11 +236,11 @@ async def test_a_model_that_cannot_be_is_reported_before_anything_is_begun(
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({}, "'task' is missing"),
     ({"task": ""}, "'task' must be a non-empty string"),
-    ({"task": 7}, "'task' must be a string"),
+    ({"task": 7}, "'task' must be a non-empty string"),
     ({"task": TASK, "tests": TESTS, "expected": "42"}, "tests and expected cannot both judge"),
     ({"task": TASK, "tests": "tests.py"}, "takes the text of a tests file"),
     ({"task": TASK, "tests": "assert add(1"}, "line 1"),
-    ({"task": TASK, "tests": {"file": "/etc/passwd"}}, "'tests' must be a string"),
+    ({"task": TASK, "tests": {"file": "/etc/passwd"}}, "'tests' must be a non-empty string"),
     ({"task": TASK, "expected": "The"}, "cannot look for 'The'"),
     ({"task": TASK, "trials": 0}, "from 1 to 20"),
     ({"task": TASK, "trials": 21}, "from 1 to 20"),

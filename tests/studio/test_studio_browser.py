@@ -78,7 +78,7 @@ async def test_a_run_is_watched_live_from_start_to_end() -> None:
     async with served() as url, browser() as chromium:
         page = await chromium.new_page()
         await page.goto(f"{url}/runs")
-        await expect(page.get_by_text("No runs are recorded here yet.")).to_be_visible()
+        await expect(page.get_by_text("No runs have been recorded here yet.")).to_be_visible()
         await expect(page.locator(".live")).to_be_visible()
         await page.evaluate("window.stays = true")
         running = await asyncio.create_subprocess_exec(

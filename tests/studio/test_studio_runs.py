@@ -302,7 +302,7 @@ async def test_a_task_is_added_to_the_tasks_of_the_project_once(
 
 async def test_the_overview_answers_what_failed_what_was_learned_and_what_helped() -> None:
     async with studio_client() as client:
-        assert "Nothing is recorded here yet." in (await client.get("/")).text
+        assert "Nothing has been recorded here yet." in (await client.get("/")).text
     async with open_store(load().store) as store:
         await solved(store)
         await store.create(Episode("e", Task("Count to <b>ten</b>"), run="r"))

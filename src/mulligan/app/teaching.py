@@ -30,7 +30,7 @@ async def tell_outcome(bank: Bank, episode: Episode, notice: Notice) -> None:
     except RecordLost:
         raise
     except MulliganError as error:
-        notice(f"the outcome is not counted for the recalled lessons: {error}")
+        notice(f"the outcome is not counted towards the worth of the recalled lessons: {error}")
 
 
 async def _notice_harm(bank: Bank, notice: Notice) -> None:

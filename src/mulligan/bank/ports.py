@@ -76,7 +76,7 @@ class Settings:
         float,
         "How many tokens a model may use to learn, as a share of the tokens that the tasks used. A model is then "
         "asked only about episodes from which rules learned nothing, several at once and later (`mulligan memory "
-        "work` asks at once). `0`: rules alone learn. `1`: no limit; a model is asked about each episode at once.",
+        "work` asks at once). `0`: only rules learn. `1`: no limit; a model is asked about each episode at once.",
     ] = 1.0
     reader: Annotated[
         Literal["", "small", "large"],

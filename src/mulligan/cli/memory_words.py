@@ -321,8 +321,8 @@ def not_measured(worth: Sequence[Worth], *, share: float) -> str:
         return ""
     if share > 0:
         return (
-            f"The worth of a lesson is known once it was shown and withheld often enough. With withhold = {share:g} "
-            "in [memory], this takes more recalls with a known outcome."
+            f"The worth of a lesson is known once it has been shown and withheld often enough. With withhold = "
+            f"{share:g} in [memory], this takes more recalls with a known outcome."
         )
     return "To measure what a lesson is worth, withhold it now and then: set withhold = 0.1 in [memory]."
 

@@ -65,8 +65,8 @@ class Memory:
             task: the task. None: the user's first message.
             success: whether the task was done. None: unknown, so the bank's model judges.
             why: the judge's explanation.
-            notes: the notes that the agent was given; the outcome counts for their lessons. None: the newest notes of
-                this memory.
+            notes: the notes that the agent was given; the outcome counts towards their lessons. None: the newest notes
+                of this memory.
 
         Returns:
             What was learned. Without a model, only rules learn facts; `nothing_because` says why nothing was learned.

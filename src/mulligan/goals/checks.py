@@ -262,7 +262,7 @@ class Judge:
             async with workspace.protecting(episode) as changed:
                 contents_then = self._settings.get("contents")
                 if contents_then and contents_then != contents(worktree.folder, self._settings["protect"]):
-                    reason = "git returns other protected files than when the goal was set"
+                    reason = "git no longer returns the protected files as they were when the goal was set"
                     return self._unknown(feedback, f"{reason}: its settings, filters or records have changed")
                 verdict = await self._beside(worktree, before)
             if not verdict.passed:

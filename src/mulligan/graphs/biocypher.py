@@ -89,7 +89,7 @@ def biocypher_tables(folder: Path) -> Tables:
     edges = [table for file in every if file.place("ID") is None for table in _edges(file, labels)]
     tables = Tables(tuple(_nodes(file) for file in nodes), tuple(edges))
     if any(file.place("LABEL") is not None for file in nodes):
-        tables.notes.append("Of a node's labels only that of its file is kept: a node has one label here.")
+        tables.notes.append("Each node keeps only the label of its file: a node has one label here.")
     tables.notes.extend(f"{file.name} is {file.label} here." for file in nodes if file.label != file.name)
     return tables
 

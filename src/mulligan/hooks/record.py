@@ -102,7 +102,7 @@ class HookRecord:
         """The result in a sentence."""
         again, known = self.status.again()
         came = (
-            f"the same error occurred again after {again} of {known}" if known else "whether it helped is not known yet"
+            f"the same error occurred again after {again} of {known}" if known else "whether it helped is not yet known"
         )
         shown = sum(one.way == "shown" for one in self.status.shown)
         return (

@@ -136,7 +136,9 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
         for n, item in enumerate(cast(list[Json], items)):
             lesson = _upstream(JsonRecord(item, f"{at}.{n}"), now)
             if lessons.setdefault(lesson.id, lesson) != lesson:
-                notes.append(f"{at}.{n}: an earlier lesson has the same id but another text; this one gets a new id.")
+                notes.append(
+                    f"{at}.{n}: an earlier lesson has the same id but a different text; this one gets a new id."
+                )
                 again = imported_id(UPSTREAM, lesson.id, f"{n}:{lesson.content}")
                 lessons[again] = replace(lesson, id=again, experience=again)
     if path.with_name("embeddings.json").is_file():

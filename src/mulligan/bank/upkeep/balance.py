@@ -115,7 +115,7 @@ class Balance:
             return f"It costs more than it saves. To change that, set {change} in [memory] of mulligan.toml."
         if self.net.low > 0:
             return "It saves more than it costs."
-        return "It is not known yet whether it saves more than it costs: the interval contains 0."
+        return "It is not yet known whether it saves more than it costs: the interval contains 0."
 
     @property
     def ends(self) -> Sequence[Worth]:

@@ -182,7 +182,7 @@ def _page(replayed: Mapping[str, Replay]) -> str:
     pages: list[str] = []
     for name, one in replayed.items():
         rows = [
-            ("refused calls at which a lesson is shown", str(one.hits)),
+            ("refused calls after which a lesson is shown", str(one.hits)),
             ("transcripts with such a call", str(one.sessions)),
             ("the lesson names what the transcript then did", str(one.remedies)),
             ("nothing worked, and the lesson says so", str(one.dead_ends)),

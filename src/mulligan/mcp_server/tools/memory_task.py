@@ -63,7 +63,9 @@ async def outcome_reply(bank: Bank, recall: str, success: bool) -> dict[str, Jso
     counted = await bank.outcome_of(recall, success)
     before = "" if counted == success else f" It was told before, as a {'success' if counted else 'failure'}."
     retired = [f"From now on {sentence}." for sentence in await bank.retired_for_harm()]
-    message = " ".join([f"The outcome is counted for what was recalled; nothing is learned.{before}", *retired])
+    message = " ".join(
+        [f"The outcome counts towards the worth of what was recalled; nothing is learned.{before}", *retired]
+    )
     head: dict[str, Json] = {"status": "success", "message": message, "task_id": None}
     return {**head, "agent_id": bank.agent_id or None, **NOTHING, "success": counted}
 
