@@ -80,6 +80,24 @@ async def test_floats_that_are_no_numbers_are_named(graph: Graph) -> None:
     assert row == {"i": "Infinity", "m": "-Infinity", "n": "NaN"}
 
 
+@pytest.mark.parametrize(
+    ("interval", "written"),
+    [
+        ("3 days 2 hours", "P3DT7200S"),
+        ("2 hours 5 microseconds", "PT7200.000005S"),
+        ("23 hours 59 minutes 59 seconds 999999 microseconds", "PT86399.999999S"),
+        ("0 seconds", "PT0S"),
+    ],
+)
+async def test_durations_are_exact_texts_of_iso_8601(ladybug: Graph, interval: str, written: str) -> None:
+    assert await value(ladybug, f"RETURN interval('{interval}')") == written
+
+
+async def test_a_negative_duration_has_one_sign(ladybug: Graph) -> None:
+    earlier = "timestamp('2020-01-01 00:00:00') - timestamp('2020-01-01 00:00:01')"
+    assert await value(ladybug, f"RETURN {earlier}") == "-PT1S"
+
+
 async def test_a_node_has_its_label_and_properties(graph: Graph) -> None:
     node = await value(graph, "MATCH (g:Gene {name: 'EOMES'}) RETURN g")
     assert node["label"] == "Gene"

@@ -61,7 +61,12 @@ class Database(Protocol):
     def rows(
         self, query: str, parameters: Mapping[str, Json], seconds: float, rows: int
     ) -> tuple[Sequence[str], Iterator[Sequence[Json]]]:
-        """Run a query; return the columns and an iterator over the rows' values."""
+        """Run a query; return the columns and an iterator over the rows' values.
+
+        Args:
+            seconds: The time limit.
+            rows: As many rows will be read, and one more to see whether there are more.
+        """
         ...
 
     def schema(self, seconds: float) -> Json:
@@ -88,9 +93,11 @@ def json_of(value: Any, item: Callable[[Any], Json]) -> Json:
     if isinstance(value, float):
         if math.isfinite(value):
             return value
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, decimal.Decimal):
-        return int(value) if value == value.to_integral_value() and value.as_tuple().exponent == 0 else str(value)
+        if math.isnan(value):
+            return "NaN"
+        return "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, decimal.Decimal):  # one with decimals or an exponent stays as it is written: 1.50, 1E+2
+        return int(value) if value.as_tuple().exponent == 0 else str(value)
     if isinstance(value, datetime.timedelta):
         return _duration(value)
     if isinstance(value, datetime.date | datetime.time):  # a datetime is a date
@@ -109,11 +116,13 @@ def edge(label: str, source: str, target: str, properties: Mapping[str, Json]) -
 
 
 def _duration(value: datetime.timedelta) -> str:
-    """In ISO 8601: P3DT7200S."""
-    seconds = value.seconds + value.microseconds / 1_000_000
+    """In ISO 8601, as days and seconds: P3DT7200S, -PT0.5S."""
+    if value < datetime.timedelta(0):
+        return f"-{_duration(-value)}"
     days = f"{value.days}D" if value.days else ""
-    rest = f"T{seconds:g}S" if seconds or not days else ""
-    return f"P{days}{rest}"
+    fraction = f".{value.microseconds:06}".rstrip("0") if value.microseconds else ""
+    time = f"T{value.seconds}{fraction}S" if value.seconds or fraction or not days else ""
+    return f"P{days}{time}"
 
 
 def _key(value: Any) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mulligan.graphs._guarded import MEMORY, GuardedGraph, Worker
 from mulligan.plugins import InvalidInput, require
 
-NOTES = (
+NOTES = (  # for the model that writes the queries
     "Labels, relationship types and properties other than those of the schema are errors.",
     "label(n) is a node's label and label(r) a relationship's type; there is no type().",
     "A path of several steps is -[:TYPE*1..3]->; at most 30 steps.",
@@ -25,10 +26,12 @@ class LadybugGraph(GuardedGraph):
     """A database file. Queries see its state when it was opened; it is opened again when the file has changed.
 
     Args:
+        path: The database file.
         memory: The megabytes that one query may take.
+        procedures: Procedures and functions that only read, beside those that the guard knows.
 
     Raises:
-        InvalidInput: The file does not exist, or Ladybug is not installed.
+        InvalidInput: There is no file, or a folder, at the path, or Ladybug is not installed.
     """
 
     language: str = "Cypher (Ladybug dialect)"
@@ -36,30 +39,35 @@ class LadybugGraph(GuardedGraph):
 
     def __init__(self, path: str | Path, *, memory: int = MEMORY, procedures: Collection[str] = ()) -> None:
         require("Graphs in a file need Ladybug", "ladybug", "kg")
-        self._path = Path(path).expanduser().absolute()
-        if not self._path.exists():
+        file = Path(path).expanduser().absolute()
+        if not file.exists():
             raise InvalidInput(f"There is no graph at {path}. To make one from CSV files, run: mulligan graph load.")
-        if self._path.is_dir():
+        if file.is_dir():
             raise InvalidInput(
                 f"{path} is a folder, not a graph file. Load it: mulligan graph load {path} --into FILE."
             )
-        setup = {"engine": "ladybug", "path": str(self._path)}
+        setup = {"engine": "ladybug", "path": str(file)}
         worker = Worker(str(path), setup, memory)
-        super().__init__(str(path), worker, _watch(self._path), procedures=procedures)
+        super().__init__(str(path), worker, _watch(file), procedures=procedures)
 
 
 def _watch(path: Path) -> Callable[[], bool]:
     """Return a function that tells whether the file or its write-ahead log has changed since the last call."""
-    paths = (path, path.with_name(path.name + ".wal"))
+    files = (path, path.with_name(path.name + ".wal"))
 
     def stamps() -> list[tuple[int, int, int]]:
-        found = [path.stat() for path in paths if path.exists()]
-        return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]
+        found: list[tuple[int, int, int]] = []
+        for file in files:
+            with suppress(FileNotFoundError):  # the log goes at each checkpoint
+                stat = file.stat()
+                found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        return found
+
+    seen = stamps()
 
     def changed() -> bool:
         nonlocal seen
         before, seen = seen, stamps()
         return before != seen
 
-    seen = stamps()
     return changed
