@@ -37,6 +37,7 @@ class Connection:
         # Reading the exception keeps asyncio from complaining about one that nobody waits for.
         self._ready.add_done_callback(lambda future: future.exception())
         self._task = asyncio.create_task(self._hold(transport, seconds))
+        self._task.add_done_callback(self._ended)
 
     async def client(self) -> Client:
         """The client, once it is connected. Raises the error that prevented the connection."""
@@ -47,28 +48,30 @@ class Connection:
         self._stop.set()
         if not self._ready.done():
             self._task.cancel()
-        _, open_still = await asyncio.wait({self._task}, timeout=ENDING)
-        for task in open_still:
-            task.cancel()
+        _, unfinished = await asyncio.wait({self._task}, timeout=ENDING)
+        for task in unfinished:
+            task.cancel()  # without waiting again: this has taken its time already
 
     async def _hold(self, transport: Any, seconds: float) -> None:
         from mcp import Client
 
         logging.getLogger("mcp").addHandler(_SILENT)  # else its tracebacks appear on the user's terminal
-        try:
-            async with Client(transport, read_timeout_seconds=seconds) as client:
-                self._ready.set_result(client)
-                await self._stop.wait()
-        except Exception as error:
-            if not self._ready.done():
-                self._ready.set_exception(error)
-        finally:
-            if not self._ready.done():
-                self._ready.set_exception(ToolError("it was closed while it connected"))
+        async with Client(transport, read_timeout_seconds=seconds) as client:
+            self._ready.set_result(client)
+            await self._stop.wait()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Tells who waits for the client why there is none. After it was there, its requests report what is wrong.
+
+        A task that is cancelled before its first step runs no line of `_hold`, but it ends here, too.
+        """
+        error = None if task.cancelled() else task.exception()
+        if not self._ready.done():
+            self._ready.set_exception(error or ToolError("it was closed while it connected"))
 
 
 class Tail:
-    """The end of what a server writes to standard error, or its last HTTP error."""
+    """Why a server may have failed: the end of its standard error, or the HTTP error of its last response."""
 
     def __init__(self) -> None:
         self._bytes = b""
@@ -77,10 +80,10 @@ class Tail:
     def lines(self) -> list[str]:
         return [line for line in self._bytes.decode("utf-8", "replace").splitlines() if line.strip()]
 
-    async def refused(self, response: httpx2.Response) -> None:
-        """Keeps the status of an HTTP error, which the client does not report."""
-        words = f"HTTP {response.status_code} {response.reason_phrase}"
-        self._bytes = words.encode() if response.is_error else b""
+    async def note_status(self, response: httpx2.Response) -> None:
+        """Keeps the status of an HTTP error, which the client does not report, until the next response."""
+        status = f"HTTP {response.status_code} {response.reason_phrase}"
+        self._bytes = status.encode() if response.is_error else b""
 
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[Any]:
@@ -127,14 +130,14 @@ async def over_stdio(
 async def over_http(
     url: str, headers: Mapping[str, str], seconds: float, said: Tail
 ) -> AsyncGenerator[TransportStreams]:
-    """Yields the streams to a running server. `said` gets its last HTTP error."""
+    """Yields the streams to a running server. `said` gets the HTTP error of its last response."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     check_proxies()
     async with (
         httpx2.AsyncClient(
-            headers=dict(headers), timeout=httpx2.Timeout(seconds), event_hooks={"response": [said.refused]}
+            headers=dict(headers), timeout=httpx2.Timeout(seconds), event_hooks={"response": [said.note_status]}
         ) as client,
         streamable_http_client(url, http_client=client) as streams,
     ):
