@@ -43,6 +43,18 @@ async def described_later(query: str) -> str:
     return f"ran {query}"
 
 
+def by_name(*, query: str) -> str:
+    return f"ran {query}"
+
+
+def by_name_behind_another(note: str = "", *, query: str) -> str:
+    return f"ran {note}{query}"
+
+
+def with_an_option(answer: str, /, *, limit: int = 5) -> str:
+    return f"ran {answer}" if limit == 5 else f"limit {limit}"
+
+
 class Callable:
     def __call__(self, whatever: str) -> str:
         return f"ran {whatever}"
@@ -56,6 +68,9 @@ class CallableLater:
 TOOLS: dict[str, Any] = {
     "a function": lambda q: f"ran {q}",  # pyright: ignore
     "an async function": later,
+    "a function with one keyword-only parameter": by_name,
+    "a function with one required parameter, keyword-only": by_name_behind_another,
+    "a function with a keyword-only option": with_an_option,
     "an object": Callable(),
     "an async object": CallableLater(),
     "a tool": described,

@@ -126,17 +126,20 @@ def _reply_of(result: Any) -> Json:
 
 
 class _Parameters(NamedTuple):
+    """The parameters of a tool that can be given by name, and whether it also takes one value without a name."""
+
     names: Sequence[str]
     required: set[str]
+    takes_a_value: bool
 
 
 def _inputs_of(tool: Any, draft: type[BaseModel], revise: type[BaseModel]) -> Mapping[str, str]:
     """Return the field of the model's answer that each parameter of the tool gets: the one of its name.
 
     If exactly one required parameter has no field of its name, it gets the answer. Empty: the tool takes the answer as
-    its only argument.
+    its only argument, without a name.
     """
-    names, required = _parameters_of(tool)
+    names, required, takes_a_value = _parameters_of(tool)
     fields = {"answer", *(draft.model_fields.keys() & revise.model_fields.keys())}
     inputs = {name: name for name in names if name in fields}
     unmatched = sorted(required - fields)
@@ -147,25 +150,34 @@ def _inputs_of(tool: Any, draft: type[BaseModel], revise: type[BaseModel]) -> Ma
         )
     if unmatched or not inputs:
         inputs |= dict.fromkeys(unmatched or names[:1], "answer")
-    takes_answer = list(inputs.values()) == ["answer"] and not isinstance(tool, BaseTool)
-    return {} if takes_answer else inputs
+    return {} if takes_a_value and list(inputs.values()) == ["answer"] else inputs
 
 
 def _parameters_of(tool: Any) -> _Parameters:
     """Return the parameters of a LangChain tool or a function; none of what takes the answer, whatever its form."""
     if isinstance(tool, BaseTool):
         schema = cast(dict[str, Any], cast(Any, tool).get_input_jsonschema())
-        return _Parameters(list(schema.get("properties", ())), set(schema.get("required", ())))
+        return _Parameters(list(schema.get("properties", ())), set(schema.get("required", ())), False)
     if isinstance(tool, Graph | Runnable):
-        return _Parameters((), set())
+        return _Parameters((), set(), True)
     if not callable(tool):
         raise InvalidInput(f"tool must be a function, a LangChain tool, a runnable or a graph database, not {tool!r}.")
     try:
         signature = inspect.signature(tool)
     except ValueError:  # a built-in function without a signature
-        return _Parameters((), set())
+        return _Parameters((), set(), True)
     parameters = [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    return _Parameters([p.name for p in parameters], {p.name for p in parameters if p.default is p.empty})
+    required = {p.name for p in parameters if p.default is p.empty}
+    return _Parameters([p.name for p in parameters], required, _takes_a_value(signature))
+
+
+def _takes_a_value(signature: inspect.Signature) -> bool:
+    """Whether a function can be called with one value without a name. One with keyword-only parameters may not."""
+    try:
+        signature.bind("")
+    except TypeError:
+        return False
+    return True
 
 
 def _name_of(tool: Any) -> str:
