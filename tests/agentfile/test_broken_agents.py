@@ -86,12 +86,12 @@ EDITS = {
     "not a number": (
         "pattern:",
         "limits: {cost: .nan}\npattern:",
-        ["AGENT.md:5: limits.cost must be a number, and .nan is none."],
+        ["AGENT.md:5: limits.cost must be a number, and .nan is not one."],
     ),
     "infinity": (
         "pattern:",
         "limits:\n  cost: .inf\npattern:",
-        ["AGENT.md:6: limits.cost must be a number, and .inf is none."],
+        ["AGENT.md:6: limits.cost must be a number, and .inf is not one."],
     ),
     "a key that is a boolean": (
         "pattern:",

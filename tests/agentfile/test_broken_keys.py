@@ -208,7 +208,7 @@ def test_a_value_that_front_matter_refused_is_reported_once(tmp_path: Path) -> N
     front = "max_iter: 2026-01-01\nmodel:\n  temperature: .inf"
     assert lint(tmp_path, {"AGENT.md": agent_with(front)}) == [
         'AGENT.md:6: max_iter is read as a date. Write it in quotes: "2026-01-01".',
-        "AGENT.md:8: model.temperature must be a number, and .inf is none.",
+        "AGENT.md:8: model.temperature must be a number, and .inf is not one.",
     ]
 
 

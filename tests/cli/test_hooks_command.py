@@ -344,7 +344,7 @@ def test_status_is_one_screen_of_what_helped_what_is_new_and_what_may_go(mulliga
     read = status(mulligan)["figures"]
     assert [read[name] for name in ("failures", "fixed", "shown", "done")] == [2, 1, 1, 1]
     page = mulligan("hooks", "status").out
-    assert "2, of which 1 had an earlier fix, of which 1 were shown it and 1 then applied it" in page
+    assert "2; 1 had an earlier fix, which was shown for 1 and then applied for 1" in page
     assert "Learned this week: 1 lesson." in page
     assert "(judged by rules)" in page
     assert "ms of CPU per hook; no hook reached the time limit this week" in page, page

@@ -260,7 +260,7 @@ class _FrontMatter:
         if isinstance(value, int) and abs(value) > MAX_INTEGER:
             return self._blame(node, key, text, "is a number that is too big.")
         if isinstance(value, float) and not math.isfinite(value):
-            return self._blame(node, key, text, f"must be a number, and {text} is none.")
+            return self._blame(node, key, text, f"must be a number, and {text} is not one.")
         if isinstance(value, str) and _UNREADABLE.search(value):
             why = "holds an escape that stands for no character (\\0, or half of a pair such as \\ud83d)."
             return self._blame(node, key, _UNREADABLE.sub("\ufffd", value), why)

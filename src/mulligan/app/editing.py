@@ -23,7 +23,7 @@ from mulligan.recording.ledger import Ledger
 from mulligan.reflectors._editing import Choice
 
 NO_TERMINAL = (
-    "--edit-reflections asks a person on a terminal, and there is none here. Start it from one, or leave the option "
+    "--edit-reflections asks a person at a terminal, and there is none here. Start it at one, or leave the option "
     "out (to resume such a run: --no-edit-reflections)."
 )
 _TAKEN, _EDIT, _VETO = ("t", "take"), ("e", "edit"), ("v", "veto")

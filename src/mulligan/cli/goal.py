@@ -84,7 +84,7 @@ def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json:
     If it fails, the agent sees the output and continues. Without CHECK, the command prints the state of the goal.
 
     `mulligan goal --run "claude -p" "Make the failing tests pass"` runs an agent without a terminal, and restarts it
-    with the output of the check until the check passes or all tries are used. `mulligan goal check` runs the check now,
+    with the check's output until the check passes or all tries are used. `mulligan goal check` runs the check now,
     without counting a try.
 
     Exit status: 0 if the goal is set or reached, 1 if it is not reached, 2 for bad input.

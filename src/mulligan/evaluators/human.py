@@ -18,9 +18,7 @@ from mulligan.text.thoughts import output_of
 
 _CHOICE = "pass, give up, or what is wrong: "
 _UNCLEAR = frozenset({"", "y", "yes", "ok", "n", "no", "fail", "failed", "wrong"})
-NOWHERE = (
-    "The evaluator human asks on a terminal, and there is none here. Start it from one, or name another evaluator."
-)
+NOWHERE = "The evaluator human asks at a terminal, and there is none here. Start it at one, or name another evaluator."
 _SETTLED = 0.05
 """Seconds without another line after which a pasted answer is complete."""
 

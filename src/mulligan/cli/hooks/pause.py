@@ -17,7 +17,7 @@ from mulligan.hooks.journal import EVERYWHERE, Journal
 def command(folder: str | None) -> None:
     """Pause hooks in FOLDER and below it (default: everywhere), until `hooks resume`."""
     if folder and not Path(folder).is_dir():
-        raise InvalidInput(f"{folder} is not a folder. Without one, hooks are paused everywhere.")
+        raise InvalidInput(f"{folder} is not a folder. If you name none, hooks are paused everywhere.")
     with Journal() as journal:
         journal.pause(folder or EVERYWHERE)
     where, resume = (f"in {Path(folder).resolve()}", f" {shlex.quote(folder)}") if folder else ("everywhere", "")

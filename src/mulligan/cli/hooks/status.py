@@ -108,11 +108,9 @@ def _page(status: Status, installed: Sequence[str]) -> str:
 def _failed(figures: Figures) -> str:
     if not figures.failures:
         return "none yet"
-    fixed = f"{figures.failures}, of which {figures.fixed} had an earlier fix"
+    fixed = f"{figures.failures}; {figures.fixed} had an earlier fix"
     return (
-        (f"{fixed}, of which {figures.shown} were shown it and {figures.done} then applied it")
-        if figures.fixed
-        else fixed
+        f"{fixed}, which was shown for {figures.shown} and then applied for {figures.done}" if figures.fixed else fixed
     )
 
 
