@@ -157,7 +157,7 @@ async def test_a_row_that_is_gone_is_made_again_from_its_history(tmp_path: Path,
     sql(tmp_path / "m.db", "DELETE FROM lessons WHERE id = '3'")
     first = await memory.lessons.verify(mend=True)
     assert first[0] == Fault(
-        "Lesson 3 is gone but for its history. With --mend, its words find it again once it is edited.",
+        "Lesson 3 has only its history left. With --mend, its words find it again after its next edit.",
         True,
         "3",
     )

@@ -157,7 +157,7 @@ async def test_a_newer_file_is_refused(tmp_path: Path) -> None:
         db.execute("PRAGMA user_version = 99")
     await refused(
         tmp_path / "m.db",
-        rf"newer Mulligan: it is of version 99, and this one knows version {len(MIGRATIONS)}\. Upgrade",
+        rf"newer Mulligan: it has version 99, and this one knows version {len(MIGRATIONS)}\. Upgrade",
     )
 
 
@@ -167,7 +167,7 @@ async def test_another_programs_database_is_refused_and_untouched(tmp_path: Path
         db.execute("CREATE TABLE theirs (x)")
         db.commit()
     before = path.read_bytes()
-    await refused(path, "the database of another program")
+    await refused(path, "another program's database")
     assert path.read_bytes() == before
 
 

@@ -214,7 +214,7 @@ async def test_steps_keep_requests_whole_and_the_order_of_their_beginning(store:
     await store.begin_step(lease, "b#1", request, "h1")
     await store.begin_step(lease, "a#1", 2, "h2")
     await store.finish_step(lease, "b#1", ["done"])
-    with pytest.raises(StoreError, match="b#1 of episode e is not one that is under way"):
+    with pytest.raises(StoreError, match="b#1 of episode e is not in progress"):
         await store.finish_step(lease, "b#1", ["twice"])
     with pytest.raises(StoreError, match="c#1"):
         await store.finish_step(lease, "c#1", None)

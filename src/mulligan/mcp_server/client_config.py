@@ -166,7 +166,7 @@ def registry_entry(server: ServerCommand) -> ClientConfig:
         package["environmentVariables"] = secrets
     entry = {"$schema": _SCHEMA, "name": _REGISTERED, "title": "Mulligan", "description": about["Summary"]}
     notes = (
-        "Save this as server.json, put your GitHub account for OWNER, and run: mcp-publisher publish",
+        "Save this as server.json, replace OWNER with your GitHub account, and run: mcp-publisher publish",
         f"The package's page on PyPI has to say: mcp-name: {_REGISTERED}",
     )
     return ClientConfig({**entry, "version": version, "packages": [package]}, notes)

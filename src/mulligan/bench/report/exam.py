@@ -135,7 +135,7 @@ def find_faults(report: StreamReport, fillings: Mapping[str, set[str]] = {}) -> 
         if arm.plugin and not arm.control:
             same_start = (arm.name, f"{arm.name}-stale")
             if len({row.recalled_tokens for row in report.rows if row.arm in same_start and row.position == 1}) > 1:
-                yield f"{name}: {arm.name} begins with what it learned in another arm or order: it is shared by them."
+                yield f"{name}: {arm.name} begins with what it learned in another arm or order: they share it."
     after_change = [row for row in report.rows if row.phase > 1]
     for control in controls if ALL_FACTS_CHANGE.search(name) else ():
         gain = difference(after_change, control, NONE)
@@ -176,7 +176,7 @@ _NOTE = (
 )
 _SESSIONS = (
     "Failed: commands that failed in your sessions. Known: an earlier session had overcome the same error (by the "
-    "rules of hooks, for all rows). Shown: the memory showed something at the failure; needless: nothing was known. "
+    "rules of hooks, for all rows). Shown: the memory showed something after the failure; needless: nothing was known. "
     "Done: the session then successfully ran a command that had been shown."
 )
 

@@ -386,7 +386,7 @@ def compare(a: Recorded, b: Recorded) -> Comparison:
             f"{refusal}: they read different data ({', '.join(changed)}), so their cases are not the same."
         )
     if (data_a or data_b) and set(data_a.values()).isdisjoint(data_b.values()):
-        raise InvalidInput(f"{refusal}: they read different data, so they have no case in common.")
+        raise InvalidInput(f"{refusal}: they read different data, so they have no cases in common.")
     verdicts_a, verdicts_b = _verdicts_by_case(a), _verdicts_by_case(b)
     shared = [case for case in verdicts_a if case in verdicts_b]
     if not shared:

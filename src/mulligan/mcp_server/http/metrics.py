@@ -189,7 +189,7 @@ class MetricsPage:
             return refusal(401, "Metrics need a token: Authorization: Bearer TOKEN.", www_authenticate="Bearer")
         others = self._identity is not None or {one.agent_id for one in self._tokens} != {token.agent_id}
         if token.agent_id is not None and others:
-            return refusal(403, "Metrics are of all agents, and this token is bound to one: it may not read them.")
+            return refusal(403, "Metrics cover all agents, and this token is bound to one: it may not read them.")
         return None
 
 

@@ -59,7 +59,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
                     results.append({"id": lesson.id, "result": _of_guard(lesson, decision)})
                     continue
                 if lesson.confirmed:
-                    results.append({"id": lesson.id, "result": "left as it is: it is no candidate any more"})
+                    results.append({"id": lesson.id, "result": "left as it is: it is no longer a candidate"})
                     continue
                 given: bool | str = verdict == "yes"
                 if verdict == "reword":

@@ -85,7 +85,7 @@ def readable_from(migrations: int, expanding: Collection[int]) -> int:
 def newer(name: object, version: int, readable: int, known: int) -> StoreError:
     """The error for a store that this program must not use. known: the number of migrations that it knows."""
     return StoreError(
-        f"{name} was changed by a newer Mulligan: it is of version {described(version, readable)}, and this one knows "
+        f"{name} was changed by a newer Mulligan: it has version {described(version, readable)}, and this one knows "
         f"version {known}. Upgrade Mulligan, or name another store."
     )
 
@@ -148,7 +148,7 @@ def _checked_version(db: sqlite3.Connection, path: Path, migrations: tuple[Migra
         if own_transaction and db.in_transaction:
             db.execute("ROLLBACK")
     if not is_ours and (version or not is_empty):
-        raise StoreError(f"{path} is the database of another program. Name another file for Mulligan's store.")
+        raise StoreError(f"{path} is another program's database. Name another file for Mulligan's store.")
     if readable > len(migrations):
         raise newer(path, version, readable, len(migrations))
     return version

@@ -371,6 +371,6 @@ class SqliteStore:
                 (text, row, key),
             ).rowcount
             if not added:
-                raise StoreError(f"The step {key} of episode {lease.episode} is not one that is under way.")
+                raise StoreError(f"The step {key} of episode {lease.episode} is not in progress.")
 
         await self._db.write(work, alone=_episode_lock(lease.episode), under_way=True, short=True)

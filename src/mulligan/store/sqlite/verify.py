@@ -114,7 +114,7 @@ def _steps(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
                 set_aside(db, "results", "step = ?", (n,), about=episode)
             if mend and table == "steps":
                 set_aside(db, "steps", "n = ?", (n,), about=episode)
-            yield Fault(f"{why} With --mend, it is set aside, and a resume takes the step again.", mend)
+            yield Fault(f"{why} With --mend, it is set aside, and a resumed run repeats the step.", mend)
 
 
 def _read_step(db: sqlite3.Connection, what: str, row: tuple[Any, ...]) -> object:
@@ -401,7 +401,7 @@ def _lost_rows(db: sqlite3.Connection, mend: bool, bad_lines: set[int]) -> Itera
             if lesson.uses or lesson.last_used is not None:
                 db.execute("INSERT OR IGNORE INTO uses VALUES (?, ?, ?)", (n, lesson.uses, lesson.last_used))
         yield Fault(
-            f"Lesson {lesson.id} is gone but for its history. With --mend, its words find it again once it is edited.",
+            f"Lesson {lesson.id} has only its history left. With --mend, its words find it again after its next edit.",
             mend and not taken,
             lesson.id,
         )
