@@ -104,7 +104,7 @@ def value(text: str, column: Column, where: str, between: str = "|") -> Value:
 
 
 def kind_of(texts: Iterator[str]) -> str:
-    """Return the narrowest kind that fits all texts that are not empty: int, float, boolean, date, … or string."""
+    """Return the narrowest kind that fits all non-empty texts: int, float, boolean, date, … or string."""
     kinds = ["int", "float", "boolean", "date", "datetime"]
     seen = False
     for text in texts:

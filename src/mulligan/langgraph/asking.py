@@ -29,7 +29,7 @@ NO_CALL = "There was no tool call in it."
 _INVALID = (ValueError, TypeError, LookupError, AssertionError, BadAnswer)
 """The errors that a check may raise for an invalid answer."""
 ANSWERS = ("revised_answer", "revised_query", "answer")
-"""The fields that may hold the answer to execute; the first of these that is not empty counts."""
+"""The fields that may hold the answer to execute; the first non-empty one counts."""
 
 
 def score_of(value: Any) -> float | None:

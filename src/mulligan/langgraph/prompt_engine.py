@@ -374,7 +374,7 @@ class Asker:
             and `query(text)`, which returns (text, usage, correction).
 
     Raises:
-        InvalidInput: The conversation is none of these.
+        InvalidInput: The conversation is not one of these.
     """
 
     def __init__(self, conversation: Any, meter: Meter) -> None:

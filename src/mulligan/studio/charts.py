@@ -106,7 +106,7 @@ OUTCOMES = ("ok", "later", "bad")
 
 @dataclass(frozen=True)
 class Day:
-    """The bar of a day. bars: kind, top and height of each part that is not empty. x: the left edge."""
+    """The bar of a day. bars: kind, top and height of each non-empty part. x: the left edge."""
 
     label: str
     counts: Sequence[int]

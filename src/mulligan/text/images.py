@@ -78,7 +78,7 @@ def checked(image: Image) -> Image:
     Checking again changes nothing.
 
     Raises:
-        InvalidInput: it is none of PNG, JPEG, WebP and GIF, is cut off, or has too many pixels.
+        InvalidInput: it is not a PNG, JPEG, WebP or GIF, is cut off, or has too many pixels.
         MissingExtra: it must be scaled down, and the package that can is not here.
     """
     found, data = _stripped(image.data)

@@ -32,7 +32,7 @@ def time_of(value: str | float | None, *, future: bool = False) -> float | None:
         None for never.
 
     Raises:
-        InvalidInput: The value is none of these.
+        InvalidInput: The value is not one of these.
     """
     if value is None or value == "never":
         return None
