@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,6 +86,18 @@ def test_a_translation_is_kept_and_one_that_is_damaged_is_made_anew(tmp_path: Pa
     kept.write_bytes(whole[: len(whole) // 2])
     assert once() == first
     assert kept.stat().st_size > len(whole) // 2
+
+
+def test_where_no_translation_can_be_kept_the_game_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    nothing = SimpleNamespace(actions=[], types=[], objects=[], init=[])
+    translations = engine.Translations(lambda *_: (nothing, "sas"), "1", tmp_path / "file" / "cache")
+    assert translations("domain", "problem")[1] == "sas"
+
+
+def test_what_is_no_request_is_an_error(pair: tuple[Worker, Worker]) -> None:
+    with pytest.raises(WorldError, match="there is no request 'jump'"):
+        pair[0].ask({"do": "jump", "command": "look"}, SECONDS)
 
 
 def test_with_other_versions_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

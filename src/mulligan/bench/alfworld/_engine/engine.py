@@ -7,8 +7,14 @@ memory and, as JSON, on disk. The planner is never used, so it gets the same tra
 replaced, and the measurements.
 
 Run as a program, this is the worker process: it reads requests as lines of JSON from stdin and writes an answer to each
-to stdout. Requests: {"do": "open", "game": PATH}, {"do": "reset"}, {"do": "step", "command": TEXT}. An error is
-{"error": TEXT}. The process ends when its stdin is closed, and so with the process that started it.
+to stdout. The process ends when its stdin is closed, and so with the process that started it.
+
+- {"do": "open", "game": PATH} is answered by {"notice": TEXT}: why the engine is the slow one, or empty.
+- {"do": "reset"} and {"do": "step", "command": TEXT} are answered by {"text": TEXT, "commands": [TEXT, …], "won":
+  BOOL}.
+- An error is {"error": TEXT}, with "invalid": true if the game is no game that can be played.
+
+Each answer also has "cpu", the seconds of processor time that it took.
 """
 
 from __future__ import annotations
@@ -22,7 +28,7 @@ import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -83,7 +89,10 @@ def _parsed_once(textgen: Any) -> Callable[..., Any]:
 
 
 def _copier(textgen: Any) -> Callable[[Any], Any]:
-    """Replaces `deepcopy`: copies only symbols, the symbols in them, lists and dicts. All else is only read."""
+    """Replaces `deepcopy` of symbols, of lists of them, and of a context's dicts, whose values are only read.
+
+    Of what a symbol holds, only other symbols are copied: nothing else in it is written.
+    """
     symbol: type[object] = textgen.Symbol
 
     def copied(value: object) -> Any:
@@ -95,7 +104,7 @@ def _copier(textgen: Any) -> Callable[[Any], Any]:
             return value
         new = object.__new__(type(value))
         new.__dict__.update(
-            {name: copied(held) if isinstance(held, symbol) else held for name, held in vars(value).items()}
+            {name: copied(part) if isinstance(part, symbol) else part for name, part in vars(value).items()}
         )
         return new
 
@@ -136,47 +145,51 @@ class Translations:
     original: Callable[..., Any]
     versions: str
     folder: Path | None
-    _held: OrderedDict[str, Any] = field(default_factory=OrderedDict[str, Any])
+    _recent: OrderedDict[str, Any] = field(default_factory=OrderedDict[str, Any], init=False)
 
     def __call__(self, domain: str, problem: str, verbose: bool = False, optimize: bool = False) -> Any:
-        """The task (the part of it that TextWorld reads) and the SAS text."""
+        """The task (the part of it that TextWorld reads) and the SAS text.
+
+        TextWorld gives `verbose`, which only prints, and `optimize` for its planner, which is never used.
+        """
         texts = (self.versions, domain, problem)
         key = hashlib.sha256("".join(f"{len(text)}:{text}" for text in texts).encode()).hexdigest()
-        if key not in self._held:
-            kept = self._read(key)
-            if kept is None:
-                kept = _kept(*self.original(domain, problem))
-                self._write(key, kept)
-            self._held[key] = _task(kept), kept["sas"]
-            while len(self._held) > CACHED:
-                self._held.popitem(last=False)
-        self._held.move_to_end(key)
-        return self._held[key]
+        if key not in self._recent:
+            translation = self._read(key)
+            if translation is None:
+                translation = _as_json(*self.original(domain, problem))
+                self._write(key, translation)
+            self._recent[key] = (_task(translation), translation["sas"])
+            while len(self._recent) > CACHED:
+                self._recent.popitem(last=False)
+        self._recent.move_to_end(key)
+        return self._recent[key]
 
     def _read(self, key: str) -> Any:
         """The cached translation; None where it is missing or cannot be read."""
         if self.folder is None:
             return None
         try:
-            kept = json.loads(zlib.decompress((self.folder / f"{key}.json.z").read_bytes()))
+            found = json.loads(zlib.decompress((self.folder / f"{key}.json.z").read_bytes()))
         except (OSError, ValueError, zlib.error):
             return None
-        return kept if isinstance(kept, dict) and kept.get("form") == FORM else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return found if isinstance(found, dict) and found.get("form") == FORM else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
-    def _write(self, key: str, kept: Any) -> None:
+    def _write(self, key: str, translation: Any) -> None:
         """Write the whole file or nothing. On a full or read-only disk there is no cache, but the game goes on."""
         if self.folder is None:
             return
         part = self.folder / f"{key}.{os.getpid()}.part"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(zlib.compress(json.dumps(kept).encode()))
+            part.write_bytes(zlib.compress(json.dumps(translation).encode()))
             part.replace(self.folder / f"{key}.json.z")
         except OSError:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):  # a read-only disk refuses this, too, even if there is no such file
+                part.unlink()
 
 
-def _kept(task: Any, sas: str) -> dict[str, Any]:
+def _as_json(task: Any, sas: str) -> dict[str, Any]:
     """The part of a task that TextWorld's `PddlState` reads, as JSON, in the same order."""
     return {
         "form": FORM,
@@ -192,26 +205,27 @@ def _fact(atom: Any) -> list[Any] | None:
     """The fact as `PddlState` reads it; None for costs and distances, which are not facts."""
     expressions = import_module("fast_downward.translate.pddl.f_expression")
     if isinstance(atom, expressions.Assign):
-        of: Any = atom
-        name = str(of.expression.value)
-        return None if of.fluent.symbol == "total-cost" or name.isdigit() else [name, list(of.fluent.args)]
+        assignment: Any = atom
+        name, fluent = str(assignment.expression.value), assignment.fluent
+        return None if fluent.symbol == "total-cost" or name.isdigit() else [name, list(fluent.args)]
     return [atom.predicate, list(atom.args)]
 
 
-def _task(kept: dict[str, Any]) -> Any:
+def _task(translation: dict[str, Any]) -> Any:
     atom = import_module("fast_downward.translate.pddl.conditions").Atom
     return SimpleNamespace(
         actions=[
             SimpleNamespace(name=name, parameters=[SimpleNamespace(name=p, type_name=t) for p, t in parameters])
-            for name, parameters in kept["actions"]
+            for name, parameters in translation["actions"]
         ],
-        types=[SimpleNamespace(name=name, supertype_names=above) for name, above in kept["types"]],
-        objects=[SimpleNamespace(name=name, type_name=type_name) for name, type_name in kept["objects"]],
-        init=[atom(name, args) for name, args in kept["init"]],
+        types=[SimpleNamespace(name=name, supertype_names=above) for name, above in translation["types"]],
+        objects=[SimpleNamespace(name=name, type_name=type_name) for name, type_name in translation["objects"]],
+        init=[atom(name, args) for name, args in translation["init"]],
     )
 
 
 TEXTS = ("pddl_domain", "grammar", "pddl_problem")
+"""The texts that a game's file must have."""
 _ALLOWED = (ast.Expression, ast.Name, ast.Attribute, ast.Constant, ast.BoolOp, ast.Or, ast.BinOp, ast.Add, ast.Load)
 
 
@@ -230,13 +244,13 @@ class Engine:
         if folder is not None:
             os.environ["ALFWORLD_DATA"] = folder  # alfworld makes this folder as it is imported
         self._game, self._stack = "", ExitStack()
-        other = unknown_versions()
-        self.notice = "" if plain or not other else f"ALFWorld is played slowly: {', '.join(other)}."
-        if not plain and not other:
+        unknown = unknown_versions()
+        self.notice = "" if plain or not unknown else f"ALFWorld is played slowly: {', '.join(unknown)}."
+        if not plain and not unknown:
             versions = " ".join(f"{name}={number}" for name, number in KNOWN.items())
             original = import_module("fast_downward").pddl2sas
-            kept = Translations(original, versions, None if folder is None else Path(folder))
-            self._stack.enter_context(faster(kept))
+            translations = Translations(original, versions, None if folder is None else Path(folder))
+            self._stack.enter_context(faster(translations))
         textworld, pddl = import_module("textworld"), import_module("textworld.envs.pddl.pddl")
         self._env: Any = pddl.PddlEnv(textworld.EnvInfos(won=True, admissible_commands=True))
 
@@ -339,8 +353,10 @@ def _answered(engine: Engine, request: dict[str, Any]) -> dict[str, Any]:
                 return {"notice": engine.notice}
             case "reset":
                 return engine.reset()
-            case _:
+            case "step":
                 return engine.step(request["command"])
+            case other:
+                raise ValueError(f"there is no request {other!r}")
     except InvalidInput as error:
         return {"error": str(error), "invalid": True}
     except Exception as error:
