@@ -1,8 +1,8 @@
 """Brings a file's tables up to date by the numbered scripts of `migrations/`, and tells which tables are missing.
 
-`user_version` of the file is the number of migrations that it has seen. A released migration is never changed: the next
-change is a new migration. A migration that only adds begins with the line `-- expands`: older programs do not know it,
-but can still use the store after it (design/112).
+`user_version` of the file tells how many migrations it has seen: see `version_of`. A released migration is never
+changed: the next change is a new migration. A migration that only adds begins with the line `-- expands`: older
+programs do not know it, but can still use the store after it (design/112).
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ APPLICATION = 0x4D554C4C
 
 
 def statements(script: Path) -> Migration:
-    """The statements of an SQL script, without comments."""
+    """The statements of an SQL script, without the lines that are comments.
+
+    Raises `ValueError` if the last one does not end with a semicolon.
+    """
     found, statement = list[str](), ""
     for line in script.read_text(encoding="utf-8").splitlines():
         if not line.startswith("--"):
@@ -40,6 +43,8 @@ def statements(script: Path) -> Migration:
             if sqlite3.complete_statement(statement):
                 found.append(statement.strip().removesuffix(";"))
                 statement = ""
+    if statement.strip():
+        raise ValueError(f"{script.name} has a statement without an end: {statement.strip()}")
     return tuple(found)
 
 
@@ -63,7 +68,8 @@ _EXPANDING_STATEMENT = re.compile(
 def expands(script: Path) -> bool:
     """Whether programs that do not know this migration can use the store after it.
 
-    Raises `ValueError` if the script claims that, but does more than add tables, indexes and nullable columns.
+    Raises `ValueError` if the script claims that, but does more than add tables, indexes, nullable columns, and the
+    policies and row security of PostgreSQL.
     """
     if not script.read_text(encoding="utf-8").startswith("-- expands"):
         return False
@@ -98,10 +104,16 @@ def described(version: int, readable: int) -> str:
 def version_of(db: sqlite3.Connection) -> tuple[int, int]:
     """The version of the file, and the version that a program must know to use it.
 
-    If they differ, the second is the upper half of `user_version`.
+    `user_version` has the first in its lower 16 bits, and the second above them if it is another one.
     """
     user_version = int(db.execute("PRAGMA user_version").fetchone()[0])
-    return user_version & 0xFFFF, user_version >> 16 or user_version
+    version, readable = user_version & 0xFFFF, user_version >> 16
+    return version, readable or user_version
+
+
+def _user_version(version: int, readable: int) -> int:
+    """Both versions in one number, as `version_of` reads it."""
+    return version if readable == version else readable << 16 | version
 
 
 def check_readable(db: sqlite3.Connection, path: Path) -> None:
@@ -130,9 +142,8 @@ def migrate(
                 for statement in migration:
                     db.execute(statement)
             readable = readable_from(len(migrations), expanding)
-            user_version = len(migrations) if readable == len(migrations) else readable << 16 | len(migrations)
             db.execute(f"PRAGMA application_id = {APPLICATION}")
-            db.execute(f"PRAGMA user_version = {user_version}")
+            db.execute(f"PRAGMA user_version = {_user_version(len(migrations), readable)}")
 
 
 def _checked_version(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...]) -> int:
@@ -178,13 +189,13 @@ class Expected:
 _KINDS = {"INTEGER": ("integer",), "REAL": ("real", "integer"), "TEXT": ("text",), "BLOB": ("blob",)}
 
 _COUNTERS = {
-    "agents": "SELECT max(agent) FROM lessons",
-    "lessons": "SELECT max(lesson) FROM log",
-    "log": "SELECT max(version) FROM lessons",
-    "work": "SELECT max(n) FROM payloads",
-    "steps": "SELECT max(step) FROM results",
+    "agents": ("lessons", "agent"),
+    "lessons": ("log", "lesson"),
+    "log": ("lessons", "version"),
+    "work": ("payloads", "n"),
+    "steps": ("results", "step"),
 }
-"""Tables whose numbers are never reused, and where else the greatest number so far can be found."""
+"""Tables whose numbers are never reused, and the other table and its column that tell the greatest number so far."""
 
 
 @cache
@@ -227,7 +238,8 @@ def missing_columns(db: sqlite3.Connection) -> list[tuple[str, str]]:
 def recreate(db: sqlite3.Connection, part: Expected) -> None:
     """Creates a missing table, empty, or a missing index. Raises `sqlite3.Error`.
 
-    Numbers that other tables still refer to are not reused.
+    Numbers that other tables still refer to are not reused. The table `bank` gets its one row. For `keys`, facts are
+    marked in `lessons` as ones without terms.
     """
     db.execute(part.sql)
     if part.name == "bank":
@@ -236,9 +248,9 @@ def recreate(db: sqlite3.Connection, part: Expected) -> None:
             db.execute("UPDATE bank SET generation = (SELECT coalesce(max(generation), 0) + 1 FROM agents)")
     if part.name == "keys" and _exists(db, "lessons"):  # facts without terms get their terms and keys again
         db.execute("UPDATE lessons SET terms = x'' WHERE fact")
-    counter = _COUNTERS.get(part.name)
-    if counter and not any(f" {lost.name}" in counter for lost in missing(db)):
-        (last,) = db.execute(counter).fetchone()
+    source, column = _COUNTERS.get(part.name, ("", ""))
+    if source and _exists(db, source):
+        (last,) = db.execute(f"SELECT max({column}) FROM {source}").fetchone()
         db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (part.name,))
         db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (part.name, last or 0))
 
@@ -258,7 +270,10 @@ _warned: set[tuple[Path, str]] = set()
 
 
 def read_with_missing_tables(db: sqlite3.Connection, path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
-    """The result of `work`, which only reads. A missing table counts as empty, with a warning."""
+    """The result of `work`, which only reads. A missing table counts as empty, with a warning.
+
+    Call it in a transaction. An error rolls that back, and so removes the tables that stood in for the missing ones.
+    """
     stand_ins: list[str] = []
     while True:
         try:
@@ -269,8 +284,9 @@ def read_with_missing_tables(db: sqlite3.Connection, path: Path, work: Callable[
                 raise
             if (path, table) not in _warned:
                 _warned.add((path, table))
-                warning = "%s: the table %s is missing, and counts as empty. See: mulligan memory verify"
-                log.warning(warning, path, table)
+                log.warning(
+                    "%s: the table %s is missing, and counts as empty. See: mulligan memory verify", path, table
+                )
             db.execute(expected()[table].sql.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
             stand_ins.append(table)
             if table == "bank":
