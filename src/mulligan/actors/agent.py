@@ -34,17 +34,23 @@ class Agent:
     ) -> None:
         self._step = StepFile.parse(step)
         self._model, self._journal, self._tools = model, journal, tools
-        self._code = output == "code"
+        self._extracts_code = output == "code"
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
         number = len(episode.trials) + 1
-        told = retry_text(episode.task, past)
-        warmth = self._step.temperature if past.temperature is None else past.temperature
-        step = replace(self._step, temperature=warmth)
+        message = retry_text(episode.task, past)
+        temperature = self._step.temperature if past.temperature is None else past.temperature
+        step = replace(self._step, temperature=temperature)
         async with self._tools.open(episode) as toolbox:
-            made = await perform(
-                step, told, self._model, self._journal, toolbox, episode.head.seed + number, episode.task.images
+            result = await perform(
+                step,
+                message,
+                self._model,
+                self._journal,
+                toolbox,
+                seed=episode.head.seed + number,
+                images=episode.task.images,
             )
             artifacts = await toolbox.artifacts(number)
-        output = program(made.text, episode.task.prompt) if self._code else made.text
-        return Attempt(output, made.steps, Outcome(halted=made.halted) if made.halted else None, artifacts)
+        output = program(result.text, episode.task.prompt) if self._extracts_code else result.text
+        return Attempt(output, result.steps, Outcome(halted=result.halted) if result.halted else None, artifacts)

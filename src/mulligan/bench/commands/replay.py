@@ -39,9 +39,10 @@ def command(
 ) -> None:
     """Replay the published episodes in FILE, and show where the replay differs from the log.
 
-    Exit status: 0 if everything agrees, 1 if something differs, 2 if FILE is not a log that can be replayed.
+    Exit status: 0 if everything agrees, 1 if something differs, 2 if FILE is not a log that can be replayed, 3 if the
+    replay was interrupted or failed.
     """
-    at_once = os.cpu_count() or 1 if parallel is None else parallel
+    at_once = (os.cpu_count() or 1) if parallel is None else parallel
     try:
         with Counting(quiet) as counting:
             hooks = Hooks(on_case=_Progress(counting).on_case)
@@ -53,7 +54,8 @@ def command(
     if form == "json":
         emit(json.dumps(replayed.to_json(), ensure_ascii=False, indent=1))
     else:
-        emit((markdown if form == "md" else plain)(_page(replayed, file)).rstrip("\n"))
+        write = markdown if form == "md" else plain
+        emit(write(_page(replayed, file)).rstrip("\n"))
     ctx.exit(SOLVED if replayed.agreeing == len(replayed.compared) else NOT_SOLVED)
 
 
@@ -74,7 +76,8 @@ class _Progress:
 def _page(replayed: Replayed, file: str) -> list[Block]:
     blocks: list[Block] = [Heading(1, f"Replay of {file}")]
     for episode in replayed.compared:
-        blocks += [] if episode.agrees else _differences(episode)
+        if not episode.agrees:
+            blocks += _differences(episode)
     n = len(replayed.compared)
     blocks.append(Line(f"{replayed.agreeing} of {n} agree in tests, number of trials, feedback text and verdict."))
     return [*blocks, Line(f"Recorded as {replayed.run}: mulligan runs show {replayed.run}")]
