@@ -14,7 +14,7 @@ from time import monotonic
 
 from mulligan.oracle.python.remote import Forgeable, ProcessEnded, Refused, Remote, Stopped, TimedOut, Undecided
 from mulligan.oracle.python.runner import Runner
-from mulligan.oracle.python.shim import Skipped, install
+from mulligan.oracle.python.shim import install, is_skip
 from mulligan.oracle.python.solution import channel, load, place
 from mulligan.oracle.python.wire import decode, encode, kind_of
 
@@ -126,7 +126,7 @@ class Examiner:
         error = self.stopped() or error
         if isinstance(error, Forgeable | Undecided):
             raise error
-        if isinstance(error, Skipped) and not self.where(error)[0]:
+        if is_skip(error) and not self.where(error)[0]:
             return
         detail = self.described(point, error, scope)
         for name in self.points[point]["binds"]:
@@ -231,9 +231,10 @@ class Examiner:
 
     def run(self) -> dict[str, Any]:
         install()
-        space: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}
+        self.runner = Runner()
+        space: dict[str, Any] = self.runner.module.__dict__
+        space["__builtins__"] = builtins
         self.space = space
-        self.runner = Runner(space)
         # No builtin by its name in what is instrumented: the candidate may be called like one.
         space.update(__oracle_any__=BaseException, __oracle_locals__=locals)
         space.update(__oracle_begin__=self.begin, __oracle_note__=self.note)
@@ -251,6 +252,7 @@ class Examiner:
         import zlib
 
         self.module(space)
+        sys.modules["tests"] = self.runner.module  # for what looks it up by its name, such as dataclasses
         exec(marshal.loads(zlib.decompress(self.job["tests"])), space)
         self.point = -1
         for test, name in self.job["functions"]:
@@ -309,7 +311,7 @@ class Examiner:
                 raise
             except BaseException as caught:
                 error = self.stopped() or caught
-                if isinstance(error, Skipped) and not self.where(error)[0]:
+                if is_skip(error) and not self.where(error)[0]:
                     continue
                 if not self.blames(error):
                     self.broken = self.broken or f"{name} in the tests: {type(error).__name__}: {error}"

@@ -20,6 +20,11 @@ class Skipped(BaseException):
     """The test asked not to be run."""
 
 
+def is_skip(error: BaseException) -> bool:
+    """Whether the error asks that the test is not run, as pytest or unittest do."""
+    return isinstance(error, (Skipped, getattr(sys.modules.get("unittest"), "SkipTest", Skipped)))
+
+
 def skip(reason: str = "", **_: Any) -> None:
     raise Skipped(reason)
 
@@ -198,14 +203,23 @@ class Fixture:
 
     def __init__(self, make: Any, name: str | None, scope: Any, params: Any, autouse: bool, ids: Any) -> None:
         self.make, self.autouse, self.scope = make, autouse, scope
+        self.in_class = False
         self.name: str = name or make.__name__
         self.rows = [
             (str(ids[n]) if is_a(ids, list | tuple) else _label(self.name, value), value)
             for n, value in enumerate(params or ())
         ]
 
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self.in_class = True
+
     def __get__(self, item: Any, kind: Any = None) -> Fixture:
         return self
+
+    def bound(self, instance: Any) -> Any:
+        """Its function; if a class defines it, the method of an instance."""
+        bind = getattr(self.make, "__get__", None) if self.in_class else None
+        return bind(instance, type(instance)) if bind else self.make
 
 
 def fixture(
@@ -217,6 +231,8 @@ def fixture(
     autouse: bool = False,
     ids: Any = None,
 ) -> Any:
+    if callable(scope):
+        raise unsupported("a fixture whose scope is a function")
     if make is None:
 
         def decorate(function: Any) -> Fixture:
