@@ -249,6 +249,11 @@ def test_what_cannot_be_set_is_refused_and_changes_nothing(
 def test_who_says_why_is_set(mulligan: Run, place: Path) -> None:
     for value in ("ask", f"command:{sys.executable} -c pass", "none"):
         assert mulligan("hooks", "set", "why", value).out == f"why = {value}\n"
+    for name in ("judge.sh", "rules.txt"):
+        (place / name).write_text("#!/bin/sh\n")
+        (place / name).chmod(0o755)
+    said = mulligan("hooks", "set", "why", "command:./judge.sh -r rules.txt 'a b'").out
+    assert said == f"why = command:{place / 'judge.sh'} -r {place / 'rules.txt'} 'a b'\n"
     (place / "answers.json").write_text('[{"facts": [], "lessons": {"L1": "Make needs the target build here."}}]')
     assert mulligan("hooks", "set", "why", "scripted:answers.json").out == f"why = scripted:{place / 'answers.json'}\n"
     learned(mulligan, "s1", place)

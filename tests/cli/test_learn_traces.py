@@ -44,7 +44,7 @@ def test_a_dry_run_says_what_would_be_learned_and_keeps_nothing(mulligan: Run) -
         "   task: Write the total of 2, with [secret masked].",
         "   no model is named, and rules find nothing",
     ]
-    assert "2 of 6 spans are no agent's" in ended.err
+    assert "Spans of no agent: 2 of 6." in ended.err
     assert listed(mulligan, "--agent-id", "billing") == []
 
 

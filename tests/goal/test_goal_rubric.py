@@ -127,6 +127,20 @@ def test_more_than_the_model_can_be_shown_is_unknown(wrong: Folder, model: Serve
     assert (wrong.tries(), len(model.questions)) == ([(1, None, False)], asked)
 
 
+def test_every_file_that_the_rubric_names_is_shown(wrong: Folder, model: Server) -> None:
+    names = [f"part{n}.py" for n in range(25)]
+    for name in names:
+        wrong.write(name, f"# {name} says it\n")
+    wrong.command("git add -A; git commit -qm parts")
+    wrong.goal(
+        "", rubric=f"{RUBRIC}{'word ' * 1000}\n- {', '.join(names)} say it.\n", model="ollama:reader", first_check=False
+    )
+    wrong.prompt()
+    wrong.write("calc.py", CALC.replace("return a - b", RIGHT))
+    wrong.stop()
+    assert [name for name in names if f"The file {name} as it is now" not in model.questions[-1]] == []
+
+
 @pytest.mark.parametrize(
     ("more", "why"),
     [

@@ -71,6 +71,28 @@ async def test_a_lesson_says_where_it_comes_from_and_what_is_near() -> None:
     assert "Merged into:\n\n- `l2` active" in three
 
 
+@pytest.mark.parametrize(
+    ("nature", "kind", "before", "after"),
+    [
+        ("strategy", "merged", "Merged from", "Merged into"),
+        ("strategy", "imported", "Merged from", "Merged into"),
+        ("strategy", "extracted", "In place of", "Replaced by"),
+        ("fact", "extracted", "In place of", "Replaced by"),
+        ("fact", "imported", "In place of", "Replaced by"),
+    ],
+)
+async def test_a_lesson_page_has_one_word_for_what_became_of_a_lesson(
+    nature: Any, kind: Any, before: str, after: str
+) -> None:
+    async with surface() as (client, service):
+        await teach(service.store, "l2", "a", nature=nature, origin=Origin(kind, parents=("l3",)))
+        await teach(service.store, "l3", "a", nature=nature, state="superseded", superseded_by="l2")
+        two, three = [await text_of(client, f"mulligan://lessons/l{n}") for n in (2, 3)]
+    assert f"- **{before.lower()}:** l3\n" in two
+    assert f"{before}:\n\n- `l3` superseded" in two
+    assert f"{after}:\n\n- `l2` active" in three
+
+
 async def test_what_a_lesson_says_cannot_pass_for_an_order() -> None:
     async with surface() as (client, service):
         await teach(service.store, "l1", "a", title=HOSTILE, content=HOSTILE, description=HOSTILE, query=HOSTILE)

@@ -70,6 +70,8 @@ Enter accepts it, e edits it, v vetoes it, or write another lesson: \
         (("v\n",), Choice("vetoed")),
         (("Name a drink without taste.\n",), Choice("written", "Name a drink without taste.")),
         (("y\n", "veto\n"), Choice("vetoed")),
+        (("yes\n", "No!\n", "ok.\n", "veto\n"), Choice("vetoed")),
+        (("只喝水。\n",), Choice("written", "只喝水。")),
     ],
 )
 async def test_what_was_typed_decides(ends: tuple[int, int], lines: tuple[str, ...], choice: Choice) -> None:

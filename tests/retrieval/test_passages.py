@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.bank.recall.embedding import LONGEST, embed, pieces
+from mulligan.bank.recall.embedding import LONGEST, Vectors, embed, pieces
+from mulligan.core.errors import ModelError
 from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.text.truncate import estimate
 
@@ -34,6 +36,40 @@ def test_chinese_is_cut_without_spaces() -> None:
     cut = pieces("订单" * 500)
     assert "".join(cut) == "订单" * 500
     assert len(cut) == 5
+
+
+@each_row(
+    "words",
+    [
+        ["中" * 90, "文" * 190],
+        ["中" * 199, "文" * 200],
+        ["订" * 150] * 6,
+        ["中" * 150, "文" * 200, "订" * 150],
+    ],
+)
+def test_long_chinese_words_fill_no_piece_beyond_what_the_embedder_reads(words: list[str]) -> None:
+    cut = pieces(" ".join(words))
+    assert " ".join(cut).split() == words
+    assert max(map(estimate, cut)) <= 250
+
+
+def test_long_words_of_other_scripts_are_cut_as_they_always_were() -> None:
+    """Or stored vectors would differ from those of today."""
+    words = ["word"] * 180 + ["9" * 190] + ["word"] * 190
+    assert estimate(pieces(" ".join(words))[0]) == 370
+
+
+async def test_why_not_is_about_the_last_call() -> None:
+    class Sometimes(Counting):
+        async def embed(self, texts: Sequence[str]) -> Any:
+            if not self.seen:
+                self.seen.append("")
+                raise ModelError("down")
+            return await super().embed(texts)
+
+    vectors = Vectors(Sometimes())
+    assert (await vectors.of(["a"]), vectors.why_not) == (None, "down")
+    assert (len(await vectors.of(["a"])), vectors.why_not) == (1, "")
 
 
 async def test_a_short_text_is_as_the_embedder_gives_it() -> None:

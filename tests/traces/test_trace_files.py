@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import sqlite3
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from each_row import each_row
@@ -19,7 +21,8 @@ from mulligan.app.traces import TraceRun
 from mulligan.bank.learn.traces.conventions import Rule
 from mulligan.bank.learn.traces.otlp import TraceFile
 from mulligan.bank.learn.traces.runs import Run, Spans
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, StoreError
+from mulligan.core.records import Episode, Feedback
 
 ASK = said("user", "Write the total of 5 and 7.")
 LOOK = said("assistant", "I look.", call("c1", "look", {"line": 5}))
@@ -413,6 +416,54 @@ async def test_what_one_run_says_wrongly_is_its_error_and_the_others_are_learned
     assert "t.jsonl:1, span 1: gen_ai.input.messages" in done.errors[0]
     assert "t.jsonl:1, span 2: gen_ai.input.messages, message 2: role must be" in done.errors[1]
     assert any("CAPTURE_MESSAGE_CONTENT" in note for note in done.notes)
+
+
+class Passes:
+    """A judge that lets every run pass, and counts them."""
+
+    name = "passes"
+    expects: Literal["text"] = "text"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        self.asked += 1
+        return Feedback(True, "")
+
+
+async def test_a_judge_is_asked_about_a_run_once(here: Path) -> None:
+    (here / "t.jsonl").write_text(lines(request(agent(1), chat(2, [ASK], [DONE], parent=1))))
+    judge = Passes()
+    assert dict((await mulligan.learn_traces("t.jsonl", judge=judge, dry_run=True)).runs) == {"nothing": 1}
+    assert dict((await mulligan.learn_traces("t.jsonl")).runs) == {"nothing": 1}
+    assert dict((await mulligan.learn_traces("t.jsonl", judge=judge)).runs) == {"nothing": 1}
+    assert dict((await mulligan.learn_traces("t.jsonl", judge=judge)).runs) == {"known": 1}
+    assert judge.asked == 1
+
+
+async def test_a_bank_of_the_paper_learns_nothing_from_traces_by_rules(here: Path) -> None:
+    refused = [
+        said("assistant", call("a", "fly", {"to": "SFO"})),
+        said("tool", result("a", "Error: unknown airport")),
+        said("assistant", call("b", "fly", {"to": "LAX"})),
+        said("tool", result("b", "ok")),
+    ]
+    (here / "t.jsonl").write_text(lines(request(agent(1), chat(2, [ASK, *refused], [DONE], parent=1))))
+    assert (await dry("t.jsonl"))[1][0].drawn, "rules find something in it"
+    (here / "mulligan.toml").write_text('[memory]\npreset = "paper"\nembedder = "none"\n')
+    for dry_run in (True, False):
+        done = await mulligan.learn_traces("t.jsonl", dry_run=dry_run)
+        assert (dict(done.runs), done.errors) == ({"nothing": 1}, ())
+
+
+async def test_a_damaged_record_of_what_was_learned_is_an_error_that_names_it(here: Path) -> None:
+    (here / "t.jsonl").write_text(lines(ONE))
+    await mulligan.learn_traces("t.jsonl")
+    with closing(sqlite3.connect(here / "home" / "traces.db")) as db:
+        db.executescript("DROP TABLE learned; CREATE VIEW learned AS SELECT 1 AS other")
+    with pytest.raises(StoreError, match=r"traces\.db"):
+        await mulligan.learn_traces("t.jsonl")
 
 
 async def test_a_run_whose_end_was_not_exported_yet_is_left_for_the_next_time(here: Path) -> None:

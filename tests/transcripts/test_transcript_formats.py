@@ -13,7 +13,7 @@ from session_formats import MORE
 from traced import call, chat, lines, request, result, said
 
 from mulligan.app.plugins import build, names, parse_spec
-from mulligan.app.transcripts import read_transcript
+from mulligan.app.transcripts import Transcript, read_transcript
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import TranscriptFormat
 from mulligan.core.records import Step
@@ -379,6 +379,11 @@ def test_a_line_within_a_fenced_block_begins_no_turn() -> None:
     ]
 
 
+def test_code_within_a_line_opens_no_block() -> None:
+    text = "User: x\n```a``` is it\nUser: 1\n```\nUser: 2\n```\n~~~ `b`\nUser: 3\n~~~"
+    assert [turn.text for turn in turns(text)] == ["x\n```a``` is it", "1\n```\nUser: 2\n```\n~~~ `b`\nUser: 3\n~~~"]
+
+
 @each_row("line", ["Users: x", "the user: x", "  User: x", "User story: x", "User (x) : y", "Tools: x"])
 def test_prose_begins_no_turn(line: str) -> None:
     assert turns(f"User: a\n{line}\nAssistant: b") == (Turn("user", f"a\n{line}".strip()), Turn("assistant", "b"))
@@ -403,6 +408,18 @@ def test_the_first_that_the_user_says_is_the_task_and_the_rest_its_steps() -> No
     assert (episode.judged, episode.solved) == (True, False)
     again = read_transcript(json.dumps(ANTHROPIC), "other").episode(task="Mend it.")
     assert (again.task.prompt, len(again.trials[0].attempt.steps), again.judged) == ("Mend it.", 6, False)
+
+
+def test_a_long_session_keeps_its_task() -> None:
+    task, said = Turn("user", "t" * 50_000), Turn("assistant", "a" * 2000)
+    for turns_ in ([task, *[said] * 2500], [*[said] * 600, task, *[said] * 2000]):
+        episode = Transcript("chat", "plain", tuple(turns_)).episode()
+        (trial,) = episode.trials
+        assert episode.task.prompt == task.text
+        assert len(trial.attempt.steps) == 2000
+    longer = Transcript("chat", "plain", (Turn("user", "t" * 2_000_000), said)).episode()
+    assert len(longer.task.prompt) == pytest.approx(100_000, abs=5)
+    assert longer.trials[0].attempt.output == said.text
 
 
 @pytest.mark.parametrize(

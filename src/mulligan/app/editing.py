@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
+import re
 import shlex
 import tempfile
 import time
@@ -21,6 +22,7 @@ from mulligan.evaluators.human import Terminal, printable
 from mulligan.recording.drivers import led_by_graph
 from mulligan.recording.ledger import Ledger
 from mulligan.reflectors._editing import Choice
+from mulligan.text.plain import tries
 
 NO_TERMINAL = (
     "--edit-reflections asks a person at a terminal, and there is none here. Start it at one, or leave the option "
@@ -29,6 +31,8 @@ NO_TERMINAL = (
 _TAKEN, _EDIT, _VETO = ("t", "take"), ("e", "edit"), ("v", "veto")
 _MIN_LESSON = 3
 """Fewer characters are not a lesson but a typing error."""
+_ONE_WORD = re.compile(r"\W*[^\W\u2e80-\U0010ffff]*\W*")
+"""One word, such as "yes" or "no!", is not a lesson but the answer to another question. Chinese has no spaces."""
 
 
 def person() -> str:
@@ -52,7 +56,7 @@ async def revise(
     A condensed lesson made from it is no longer shown.
 
     Args:
-        trial: its number; None is the newest trial that failed.
+        trial: its number; None is the newest trial that did not pass.
 
     Raises:
         InvalidInput: there is no such trial, or no lesson of it.
@@ -76,7 +80,7 @@ async def revise(
 
 
 async def rate(store: Store, run: str, trial: int | None, score: float, comment: str, by: str) -> Episode:
-    """Keep a person's score of a run's result, or of the lesson of this trial.
+    """Records a person's score of a run's result, or of the lesson of this trial.
 
     Raises:
         InvalidInput: the score is not from 0 to 1, or the trial has no lesson.
@@ -84,17 +88,18 @@ async def rate(store: Store, run: str, trial: int | None, score: float, comment:
     """
     rating = Rating.given(score, by, round(time.time(), 3), comment, trial)
     async with Ledger(store).hold(await _only(store, run)) as entry:
-        if trial is not None and not (reflection := _trial(entry.episode, trial).reflection or Reflection("")).text:
-            raise InvalidInput(
-                f"Try {trial} has no lesson to rate{f': {reflection.withheld}' if reflection.withheld else '.'}"
-            )
+        if trial is not None:
+            reflection = _trial(entry.episode, trial).reflection or Reflection("")
+            if not reflection.text:
+                why = f": {reflection.withheld}" if reflection.withheld else "."
+                raise InvalidInput(f"Try {trial} has no lesson to rate{why}")
         if trial is None and not entry.episode.trials:
             raise InvalidInput(f"Episode {entry.episode.id} has no result to rate yet.")
         return await entry.append(Rated(rating))
 
 
 async def recorded_trial(store: Store, run: str, trial: int | None) -> Trial:
-    """The trial of this number, or the newest one that failed. Raises `InvalidInput`, `NotFound`."""
+    """The trial of this number, or the newest one that did not pass. Raises `InvalidInput`, `NotFound`."""
     return _trial(await store.load(await _only(store, run)), trial)
 
 
@@ -111,7 +116,7 @@ def _trial(episode: Episode, number: int | None) -> Trial:
         return failed[-1]
     if number is None or not 1 <= number <= len(episode.trials):
         which = f"no try {number}" if number is not None else "no failed try"
-        raise InvalidInput(f"Episode {episode.id} has {which}; it has {len(episode.trials)}.")
+        raise InvalidInput(f"Episode {episode.id} has {which}; it has {tries(len(episode.trials))}.")
     return episode.trials[number - 1]
 
 
@@ -161,13 +166,13 @@ class AtTerminal:
                     decision = "taken" if text == reflection.text.strip() else "edited"
                     return Choice(decision, text, person())
                 question = f"{why} {_choice(reflection)}"
-            elif len(reply) >= _MIN_LESSON:
-                return Choice("written", reply, person())
-            else:
+            elif len(reply) < _MIN_LESSON or _ONE_WORD.fullmatch(reply):
                 question = f"Please choose one of these: {_choice(reflection)}"
+            else:
+                return Choice("written", reply, person())
 
     async def _edited(self, text: str) -> tuple[str, str]:
-        """The text after the user edited it, and else why there is none."""
+        """The edited text and ""; or "" and why there is none."""
         command = editor_command()
         if not command:
             return "", "Neither VISUAL nor EDITOR is set: write the lesson here in one line."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Any, cast
 
 from mulligan.app.config import located_model
 from mulligan.bank.bank import Bank
-from mulligan.core.errors import InvalidInput, ModelError
+from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
 from mulligan.core.lessons import Selection
 from mulligan.core.operations import acting_as
 from mulligan.core.protocols import Job
@@ -26,7 +27,7 @@ from mulligan.core.records import Json, Lesson, Usage
 from mulligan.core.turns import Turn
 from mulligan.hooks import SWITCH
 from mulligan.hooks.journal import Journal
-from mulligan.hooks.judging import PERSON, RULES_ALONE, SCHEMA, Account, Verdict, account_of, believed
+from mulligan.hooks.judging import PERSON, RULES_ALONE, SCHEMA, account_of, believed
 from mulligan.hooks.learning import Kept, keep, sessions_of
 from mulligan.models.answers import answer_in
 from mulligan.models.catalog import open_model
@@ -36,11 +37,13 @@ from mulligan.text.command_lines import split_line
 from mulligan.text.truncate import estimate
 
 SECONDS = 120.0
+"""The most seconds that a judge may take for an answer."""
 COMMAND = "command:"
+"""What a setting begins with that names a command line."""
 NO_MODEL = ("none", "ask")
 """Values of the setting that name no model: nobody is asked, or the agent itself."""
 ALIVE = 86400.0
-"""Seconds after its last message within which a session without an end may continue."""
+"""A session that was not ended counts as over after this many seconds without a message."""
 _MAX_TOKENS = 1000
 """The most tokens of an answer."""
 _SPENT = "judge tokens"
@@ -62,8 +65,10 @@ class Judge:
         return self.name not in NO_MODEL
 
     def has_room(self, text: str) -> bool:
-        """Whether a question may be asked: today's tokens suffice, and none has failed, as the model may be
-        unreachable."""
+        """Whether a question may be asked: today's tokens suffice, and the last question got an answer.
+
+        If it got none, the judge may be unreachable. An answer that cannot be read is an answer.
+        """
         return not self._failed and self._spent() + estimate(text) + _MAX_TOKENS <= float(
             self._journal.setting("tokens")
         )
@@ -74,23 +79,37 @@ class Judge:
 
     async def answer(self, text: str) -> Json:
         """The answer to a question, as JSON. Raises `MulliganError`, `TimeoutError`."""
-        question = Question((Message("user", text),), SCHEMA)
-        self._failed, estimated = True, estimate(text)
-        if self.name.startswith(COMMAND):
-            output = await _ask_command(self.name.removeprefix(COMMAND), text)
-            estimated += estimate(output)
+        ask = self._ask_the_command if self.name.startswith(COMMAND) else self._ask_the_model
+        self._failed = True
+        try:
+            content = await ask(text)
+        except BadAnswer:
             self._failed = False
-            self._spend(estimated)
-            return answer_in(output, question, model=self.name, usage=Usage()).content
-        self._model = self._model or open_model(self.name)
-        self._spend(estimated)  # even if it fails
-        answer = await asyncio.wait_for(self._model.ask(question, Sampling(max_tokens=_MAX_TOKENS)), SECONDS)
+            raise
         self._failed = False
+        return content
+
+    async def _ask_the_command(self, text: str) -> Json:
+        """A command that fails costs no tokens: it hardly got as far as asking a model."""
+        output = await _ask_command(self.name.removeprefix(COMMAND), text)
+        self._spend(estimate(text) + estimate(output))
+        return answer_in(output, _question(text), model=self.name, usage=Usage()).content
+
+    async def _ask_the_model(self, text: str) -> Json:
+        """A model that fails costs the tokens of the question."""
+        self._model = self._model or open_model(self.name)
+        estimated = estimate(text)
+        self._spend(estimated)
+        answer = await asyncio.wait_for(self._model.ask(_question(text), Sampling(max_tokens=_MAX_TOKENS)), SECONDS)
         self._spend(max(0, answer.usage.tokens - estimated))
         return answer.content
 
     def _spend(self, tokens: float) -> None:
         self._journal.set(_SPENT, json.dumps([_today(), self._spent() + tokens]))
+
+
+def _question(text: str) -> Question:
+    return Question((Message("user", text),), SCHEMA)
 
 
 def _today() -> int:
@@ -100,19 +119,19 @@ def _today() -> int:
 async def ask_about(
     judge: Judge, bank: Bank, agent: str, session: str, events: Sequence[Turn], lessons: Sequence[str], needed: int
 ) -> Kept | None:
-    """Asks about a session, and stores what passes the checks. None if today's tokens do not suffice.
+    """Asks about a session, and stores what passes the checks. None if the judge has no room for the question.
 
     lessons: the ids of those that rules learned from it. Raises `MulliganError`, `TimeoutError`.
     """
     lessons_of_rules = [
         lesson for id in lessons if (lesson := await bank.get(id)).state == "active" and not lesson.pinned
     ]
-    account: Account = account_of(agent, session, events, lessons_of_rules)
+    account = account_of(agent, session, events, lessons_of_rules)
     if not account.question:
         return Kept()
     if not judge.has_room(account.question):
         return None
-    verdict: Verdict = believed(account, await judge.answer(account.question), judge.name)
+    verdict = believed(account, await judge.answer(account.question), judge.name)
     with acting_as(f"judge {judge.name}"):
         for id, said in verdict.lessons.items():
             await decide(bank, id, said, judge.name)
@@ -135,7 +154,7 @@ async def decide(bank: Bank, id: str, verdict: bool | str, by: str, *, admits: b
         return lesson
 
     def judged(now: Lesson) -> Mapping[str, Any]:
-        word = {True: "yes", False: "no"}.get(verdict, "reworded") if isinstance(verdict, bool) else "reworded"
+        word = "reworded" if isinstance(verdict, str) else "yes" if verdict else "no"
         context = {**now.context, "judged": {"by": by, "verdict": word}}
         if verdict is not False and admits:
             context.pop("unsure", None)
@@ -170,22 +189,40 @@ def may_be_asking(journal: Journal, lesson: Lesson) -> bool:
 
 
 def checked(setting: str, folder: Path) -> str:
-    """The setting as it is stored, with absolute paths. Calls nothing. Raises `InvalidInput` if it cannot work."""
+    """The setting as it is stored, with absolute paths. Calls nothing. Raises `InvalidInput` if it cannot work.
+
+    A command runs in an empty folder, so a program with a relative path, and each other word that is the name of a
+    file, become absolute.
+    """
     if setting in NO_MODEL:
         return setting
     if setting.startswith(COMMAND):
-        _argv(setting.removeprefix(COMMAND))
-        return setting
+        command = _located_command(setting.removeprefix(COMMAND), folder)
+        _argv(command)
+        return f"{COMMAND}{command}"
     setting = located_model(setting, folder)
     open_model(setting)
     return setting
 
 
-def _argv(command: str) -> tuple[str, ...]:
+def _located_command(command: str, folder: Path) -> str:
+    """The command with absolute paths of its program and its files; as it is written if none is relative."""
+    words = _words(command)
+    program = str(folder / words[0]) if words and os.path.dirname(words[0]) else "".join(words[:1])
+    rest = [str(folder / word) if (folder / word).is_file() else word for word in words[1:]]
+    located = tuple(filter(None, (program, *rest)))
+    return command if located == words else shlex.join(located)
+
+
+def _words(command: str) -> tuple[str, ...]:
     try:
-        argv = split_line(command)
+        return split_line(command)
     except ValueError as error:
         raise InvalidInput(f"The command {command!r} cannot be read: {error}.") from error
+
+
+def _argv(command: str) -> tuple[str, ...]:
+    argv = _words(command)
     if not argv or shutil.which(argv[0]) is None:
         raise InvalidInput(f"The command {command!r} is not found. Write command:claude -p, for example.")
     return argv

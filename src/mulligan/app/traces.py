@@ -2,7 +2,8 @@
 
 `traces.db` in the user's data folder records what was learned: a number for each span, made of the span, the bank and
 its store. A run is learned first and recorded then. The bank recognises an episode that it has learned, so nothing is
-learned twice if the process dies in between.
+learned twice if the process dies in between. A run on which a judge gave its verdict is recorded even if there was
+nothing to learn, so that the judge is not paid again.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -40,8 +41,15 @@ _HEAD_BYTES = 65_536
 """Bytes at the beginning of a file by which traces are recognised."""
 
 State: TypeAlias = Literal["new", "nothing", "known", "silent", "unfinished", "error"]
-"""The result for a run: something was learned; there is nothing to learn; it was learned from before; the spans contain
-no messages; it is not finished; it cannot be read, or learning failed."""
+"""The result for a run.
+
+- "new": something was learned.
+- "nothing": there is nothing to learn.
+- "known": it was learned from, or judged, before.
+- "silent": its spans contain no messages.
+- "unfinished": it is not finished.
+- "error": it cannot be read, or learning failed.
+"""
 
 
 @dataclass(frozen=True)
@@ -125,11 +133,12 @@ async def learn_traces(
         judge_model: for a judge that asks one.
         evaluations: those that decide, such as `correctness` or `correctness>=0.8`. Empty: all whose label says pass
             or fail.
-        dry_run: find and report the runs, but judge and store nothing.
+        dry_run: find and report the runs, but judge and learn nothing.
         progress: called with each run as soon as it is done.
 
     Raises:
         InvalidInput: before anything is learned, for a file that cannot be read; the error names the line and the span.
+        StoreError: a bank, or the record of what was learned, cannot be read or written.
     """
     rules = [Rule.parse(text) for text in evaluations]
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
@@ -195,18 +204,27 @@ class TraceLearner:
 
     async def _one(self, run: Run, seen: Seen) -> TraceRun:
         """Learns from one run, if it is new."""
-        given = self._given
-        agent_id = run.agent if given is None else given if isinstance(given, str) else given.agent_id or ""
+        agent_id = self._agent_id(run)
         keys = [seen.key(agent_id, span) for span in run.spans]
         verdict, known = run.verdict, seen.known(keys)
         task = next((turn.text for turn in run.turns if turn.role == "user"), "")
-        identity = (agent_id, run.agent, run.conversation, run.trace, task, len(run.turns))
-        result = TraceRun(*identity, verdict.success, verdict.why, verdict.source, "error", (), run.error)
+        result = TraceRun(
+            agent_id=agent_id,
+            agent=run.agent,
+            conversation=run.conversation,
+            trace=run.trace,
+            task=task,
+            turns=len(run.turns),
+            success=verdict.success,
+            why=verdict.why,
+            source=verdict.source,
+            state="nothing",
+        )
         if known:
             later = f"{len(keys) - known} of its spans came later" if known < len(keys) else ""
             return replace(result, state="known", why_not=later)
         if run.error:
-            return result
+            return replace(result, state="error", why_not=run.error)
         if not task or not any(turn.role == "assistant" for turn in run.turns):
             return replace(result, state="silent", why_not=f"{run.at}: the spans contain no messages")
         if run.unfinished and run.end > self._now - _MAX_WAIT:
@@ -217,9 +235,15 @@ class TraceLearner:
             raise
         except MulliganError as error:
             return replace(result, state="error", why_not=f"{run.at}: {error}")
-        if result.state == "new" and not self._dry_run:
+        judged = result.state == "nothing" and result.success != verdict.success
+        if (result.state == "new" or judged) and not self._dry_run:
             seen.add(keys)
         return result
+
+    def _agent_id(self, run: Run) -> str:
+        if self._given is None:
+            return run.agent
+        return self._given if isinstance(self._given, str) else self._given.agent_id or ""
 
     async def _learned(self, run: Run, result: TraceRun) -> TraceRun:
         """Judges the run, if nobody did, and learns from it. Raises `MulliganError`."""
@@ -231,7 +255,7 @@ class TraceLearner:
                 feedback = await self._judge.evaluate(episode)
                 result = replace(result, success=feedback.passed, why=feedback.text, source=self._judge_name)
                 episode = transcript.episode(success=result.success, why=result.why)
-        found = transcript.found()
+        found = () if bank.paper else transcript.found()
         facts = () if bank.paper else (fact.title for fact in facts_of(episode, bank.project))
         result = replace(result, drawn=(*(lesson.title for lesson in found), *facts))
         if not found and not has_something_to_learn(bank, episode):
@@ -240,7 +264,7 @@ class TraceLearner:
             return replace(result, state="new")
         learned = await learn_from(bank, episode, None, found)
         if learned.failed:
-            return replace(result, why_not=f"{run.at}: {learned.failed}")
+            return replace(result, state="error", why_not=f"{run.at}: {learned.failed}")
         ids = dict.fromkeys((*learned.facts, *learned.lessons, *learned.folded))
         titles = {id: (await bank.get(id)).title for id in ids}
         return replace(result, state="new", success=learned.success, learned=learned, titles=titles)
@@ -258,16 +282,25 @@ class Seen:
 
     def __init__(self, store: str) -> None:
         self._store = store
-        path = home() / FILE
+        self._path = home() / FILE
+        with self._as_store_error():
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.touch(mode=0o600)
+            self._db = sqlite3.connect(self._path, timeout=30.0, isolation_level=None, check_same_thread=False)
+            try:
+                keep_log(self._db)
+                self._db.execute("PRAGMA synchronous = NORMAL")
+                self._db.execute("CREATE TABLE IF NOT EXISTS learned (key INTEGER PRIMARY KEY)")
+            except BaseException:
+                self._db.close()
+                raise
+
+    @contextmanager
+    def _as_store_error(self) -> Generator[None]:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)
-            self._db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
-            keep_log(self._db)
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.execute("CREATE TABLE IF NOT EXISTS learned (key INTEGER PRIMARY KEY)")
+            yield
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"What was learned from traces cannot be recorded in {path}: {error}.") from error
+            raise StoreError(f"What was learned from traces cannot be recorded in {self._path}: {error}.") from error
 
     def close(self) -> None:
         self._db.close()
@@ -280,15 +313,14 @@ class Seen:
     def known(self, keys: Iterable[int]) -> int:
         """How many of these were learned from."""
         query = "SELECT count(*) FROM learned WHERE key = ?"
-        return sum(self._db.execute(query, (key,)).fetchone()[0] for key in keys)
+        with self._as_store_error():
+            return sum(self._db.execute(query, (key,)).fetchone()[0] for key in keys)
 
     def add(self, keys: Iterable[int]) -> None:
-        try:
+        with self._as_store_error():
             self._db.execute("BEGIN IMMEDIATE")
             with self._db:  # commits, or rolls back
                 self._db.executemany("INSERT OR IGNORE INTO learned VALUES (?)", [(key,) for key in keys])
-        except sqlite3.Error as error:
-            raise StoreError(f"What was learned from traces cannot be recorded in {home() / FILE}: {error}.") from error
 
 
 def _evaluator(judge: str | Evaluator | None, model: str | Model | None, config: Config) -> Evaluator | None:
@@ -305,15 +337,15 @@ def _evaluator(judge: str | Evaluator | None, model: str | Model | None, config:
 
 def _notes(runs: Mapping[State, int], spans: Counts) -> Iterator[str]:
     if spans.others:
-        yield f"{spans.others:,} of {spans.spans:,} spans are no agent's."
+        yield f"Spans of no agent: {spans.others:,} of {spans.spans:,}."
     if spans.repeated:
-        yield f"{spans.repeated:,} spans appear more than once."
+        yield f"Spans that appear more than once: {spans.repeated:,}."
     if spans.loose:
-        yield f"{spans.loose:,} events in logs belong to missing spans."
+        yield f"Events in logs that belong to missing spans: {spans.loose:,}."
     if silent := runs.get("silent"):
         yield (
-            f"The spans of {silent:,} runs contain no messages: instrumentation records messages only if you turn "
+            f"Runs whose spans contain no messages: {silent:,}. Instrumentation records messages only if you turn "
             "this on, for example with OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT."
         )
     if unfinished := runs.get("unfinished"):
-        yield f"{unfinished:,} runs were not finished when they were exported: they will be read next time."
+        yield f"Runs that were not finished when they were exported: {unfinished:,}. They will be read next time."

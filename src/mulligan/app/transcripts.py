@@ -33,7 +33,9 @@ from mulligan.text.json_lines import parsed
 
 _ROLE = "transcripts"
 _TASK = 100_000
-"""Characters that remain for the task if a session is too long for a trajectory."""
+"""Characters of the task that are kept if a session is too long for a trajectory."""
+_GAP = "\n[…]\n"
+"""Stands for what is left out in the middle of a text."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
@@ -73,7 +75,9 @@ class Transcript:
         return found if self.format in NAMES else [*found, *overcome(self.format, self.session, self.turns)]
 
     def episode(self, *, task: str | None = None, success: bool | None = None, why: str = "") -> Episode:
-        """One trial of the task: what was said and done after the task was given, without system turns.
+        """One trial of the task: all that was said and done, except the task itself and system turns.
+
+        A session that is too long is shortened: its first and last turns are kept, and both ends of long texts.
 
         Args:
             task: what the task was, if not what the user asked first.
@@ -83,7 +87,7 @@ class Transcript:
         Raises:
             InvalidInput: there is no task, or nothing was done.
         """
-        turns = _shorten([turn for turn in self.turns if turn.role != "system" and (turn.text.strip() or turn.tool)])
+        turns = [turn for turn in self.turns if turn.role != "system" and (turn.text.strip() or turn.tool)]
         if task is None:
             request = next((n for n, turn in enumerate(turns) if turn.role == "user"), None)
             if request is None:
@@ -93,6 +97,7 @@ class Transcript:
             raise InvalidInput(
                 f"{self.name}: the assistant has no text and no tool call, so there is nothing to learn."
             )
+        task, turns = _shorten(task, turns)
         steps: list[Json] = [
             {"step": n, "role": turn.role, "content": turn.text, "metadata": {"tool_name": turn.tool or None}}
             for n, turn in enumerate(turns, 1)
@@ -122,17 +127,21 @@ def transcript_of(name: str, episodes: Sequence[Episode]) -> Transcript:
     return Transcript(name, "mulligan", tuple(turns), episodes[0].id)
 
 
-def _shorten(turns: list[Turn]) -> list[Turn]:
-    """The turns, within the limits of a trajectory: only the first and last turns, and both ends of long texts."""
+def _shorten(task: str, turns: list[Turn]) -> tuple[str, list[Turn]]:
+    """The task and the turns, within the limits of a trajectory."""
     if len(turns) > STEPS:
         turns = [*turns[: STEPS // 4], *turns[-(STEPS - STEPS // 4) :]]
-    if sum(len(turn.text) for turn in turns) <= CHARACTERS - _TASK:
-        return turns
-    half = (CHARACTERS - _TASK) // len(turns) // 2 - 10
-    return [
-        turn._replace(text=f"{turn.text[:half]}\n[…]\n{turn.text[-half:]}") if len(turn.text) > 2 * half + 10 else turn
-        for turn in turns
-    ]
+    if len(task) + sum(len(turn.text) for turn in turns) <= CHARACTERS:
+        return task, turns
+    task = _both_ends(task, _TASK)
+    most = (CHARACTERS - len(task)) // len(turns)
+    return task, [turn._replace(text=_both_ends(turn.text, most)) for turn in turns]
+
+
+def _both_ends(text: str, most: int) -> str:
+    """The text, or its beginning and its end, in at most so many characters."""
+    half = (most - len(_GAP)) // 2
+    return text if len(text) <= most else f"{text[:half]}{_GAP}{text[-half:]}"
 
 
 def _with_evidence(episode: Episode, turns: Sequence[Turn]) -> Episode:
@@ -176,8 +185,8 @@ _CONVERSATION_KEYS = ("messages", "conversation", "contents", "history")
 
 
 def read_transcripts(text: str, name: str, format: str | None = None) -> list[Transcript]:
-    """The transcripts in a text: one for each line if each line is a conversation, else one. Raises as
-    `read_transcript` does."""
+    """The transcripts in a text: one for each line if the first of several lines is a conversation, else one. Raises as
+    `read_transcript` does, also for a later line that is no conversation."""
     lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     first = record_in(lines[0][1] if len(lines) > 1 else "")
     if "role" in first or not any(isinstance(first.get(key), list) for key in _CONVERSATION_KEYS):
@@ -291,25 +300,33 @@ async def learn_from(
 ) -> Learned:
     """Learns from an episode.
 
-    recall: the id of the recall that gave it lessons. found: what rules found in it. needed: in how many sessions
-    something must be found before it is confirmed.
+    Args:
+        recall: the id of the recall that gave it lessons.
+        found: what rules found in it. A bank of the preset "paper" stores none of it.
+        needed: in how many sessions something must be found before it is confirmed.
 
-    Raises `NotFound` for a recall of another bank. If rules find nothing and the bank has no model, raises
-    `InvalidInput` before anything is stored.
+    Raises:
+        NotFound: the recall belongs to another bank.
+        InvalidInput: before anything is stored, if rules find nothing and the bank has no model.
     """
-    if found and not bank.paper:
-        facts = await keep(bank, found, needed)
-        ids = (*facts.new, *facts.known)
-        if bank.thinks or facts_of(episode, bank.project):
-            try:
-                learned = await learn_from(bank, episode, recall)
-            except MulliganError as error:
-                error.facts = (*ids, *error.facts)
-                raise
-            return replace(learned, facts=(*ids, *learned.facts))
-        if recall and (success := success_of([episode])) is not None:
-            await bank.outcome_of(recall, success)
-        return Learned(facts=ids)
+    if not found or bank.paper:
+        return await _learn_episode(bank, episode, recall)
+    facts = await keep(bank, found, needed)
+    ids = (*facts.new, *facts.known)
+    if has_something_to_learn(bank, episode):
+        try:
+            learned = await _learn_episode(bank, episode, recall)
+        except MulliganError as error:
+            error.facts = (*ids, *error.facts)
+            raise
+        return replace(learned, facts=(*ids, *learned.facts))
+    if recall and (success := success_of([episode])) is not None:
+        await bank.outcome_of(recall, success)
+    return Learned(facts=ids)
+
+
+async def _learn_episode(bank: Bank, episode: Episode, recall: str | None) -> Learned:
+    """What a model, and rules about checks, learn from an episode. Raises as `learn_from` does."""
     if not has_something_to_learn(bank, episode):
         raise InvalidInput(
             "No model was named. Name it with model=, MULLIGAN_MODEL, or as model in [memory] of "

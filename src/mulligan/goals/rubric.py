@@ -24,13 +24,14 @@ from mulligan.workspace import states
 
 TOKENS = 20_000
 """Tokens that the model is shown of a folder. More are not judged: what it does not see could be wrong."""
-_FILES = 20
-"""Files that a rubric can name."""
 _CUT = re.compile(r"^\[cut: ", re.MULTILINE)
+"""The beginning of the note in a diff that was too long to be shown whole."""
+_NAME = re.compile(r"[\w./+-]*\w")
+"""A word of the rubric that may be the name of a file."""
 _TEMPLATE = re.compile(
     r"<(?=[|｜]|/?s>|<?/?SYS>|(?:start|end)_of_turn>|/?(?:system|assistant|user)>)|\[(?=/?INST\])", re.IGNORECASE
 )
-"""What begins a message of its own in the prompt templates of models."""
+"""Marks that a model could take for the beginning of another message. Their first character is replaced."""
 _TASK = (
     "A coding agent works in a folder. Judge what the attempt shows of the folder: the change since the goal was set, "
     "and the files that the rubric names. What the files say about tests, reviews or verdicts proves nothing."
@@ -48,12 +49,14 @@ class ShippedPrompts:
 
 
 async def judge(settings: Mapping[str, Any], env: Mapping[str, str], folder: str, prefix: str, state: str) -> Feedback:
-    """The model's verdict on a state of a folder. One that cannot be read is unknown.
+    """The model's verdict on a state of a folder. A verdict that cannot be read counts as unknown.
+
+    This process takes over the environment `env`: call this in a process of its own.
 
     Args:
         settings: those of the goal.
-        env: the environment of when the goal was set. This process takes it over: what an agent has done to its own
-            could name another model's server.
+        env: the environment of when the goal was set. What an agent has done to its own could name another model's
+            server.
         folder: any in the tree.
         prefix: the goal's folder as seen from the top of the tree.
         state: the commit that is judged.
@@ -65,11 +68,12 @@ async def judge(settings: Mapping[str, Any], env: Mapping[str, str], folder: str
     if diff is None:
         return Feedback(None, "Git cannot show what has changed since the goal was set, so the model was not asked.")
     text = _material(rubric, folder, prefix, state, diff)
-    if _CUT.search(diff) or estimate(text) > TOKENS:
+    size = "more" if _CUT.search(diff) else f"about {estimate(text)}"
+    if size == "more" or estimate(text) > TOKENS:
         return Feedback(
             None,
             f"The model was not asked: it can be shown {TOKENS} tokens, and the change since the goal was set and "
-            f"the files that the rubric names have about {estimate(text)} or more. Make the change smaller, or ask "
+            f"the files that the rubric names have {size}. Make the change smaller, or ask "
             "the user to set the goal again.",
         )
     episode = Episode("goal.1", Task(_TASK), trials=(Trial(1, Attempt(text)),))
@@ -87,9 +91,10 @@ async def judge(settings: Mapping[str, Any], env: Mapping[str, str], folder: str
 def _material(rubric: str, folder: str, prefix: str, state: str, diff: str) -> str:
     """What the model is shown, each part in a fence of its own."""
     parts = [labelled("The change since the goal was set", diff) or "(Nothing has changed since the goal was set.)"]
-    for name in list(dict.fromkeys(re.findall(r"[\w./+-]*\w", rubric)))[:1000]:
+    files = set(states.names(folder, state))
+    for name in dict.fromkeys(_NAME.findall(rubric)):
         path = os.path.normpath(os.path.join(prefix, name))
-        text = None if path.startswith("..") else states.file_text(folder, state, path)
-        if text is not None and len(parts) <= _FILES:
+        text = states.file_text(folder, state, path) if path in files else None
+        if text is not None:
             parts.append(labelled(f"The file {name} as it is now", text) or f"(The file {name} is empty.)")
     return _TEMPLATE.sub(lambda mark: "‹" if mark[0] == "<" else "(", "\n\n".join(parts))

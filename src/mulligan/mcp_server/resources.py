@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 
 from mulligan.app.service import Service
 from mulligan.app.story import beginning
-from mulligan.bank.exchange.lesson_page import BankShelf, lesson_page
+from mulligan.bank.exchange.lesson_page import StoreShelf, lesson_page
 from mulligan.core.codec import record_text, to_json
 from mulligan.core.errors import InvalidInput, NotFound, UnknownName
 from mulligan.core.lessons import Selection
@@ -159,7 +159,7 @@ class Resources:
     async def _text(self, uri: str, bound: str | None) -> tuple[str, str]:
         """The contents and their MIME type. Raises `NotFound`."""
         if uri.startswith(LESSONS):
-            return await lesson_page(BankShelf(self._service.store.memory.lessons, bound), _id(uri, LESSONS)), MARKDOWN
+            return await lesson_page(StoreShelf(self._service.store.memory.lessons, bound), _id(uri, LESSONS)), MARKDOWN
         if not uri.startswith(EPISODES):
             raise NotFound(uri)
         story = uri.removesuffix(RECORD)

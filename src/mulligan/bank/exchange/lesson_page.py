@@ -1,4 +1,4 @@
-"""Word lessons for a person: one lesson with all that is known about it, or a whole bank, as Markdown.
+"""Describes lessons for a person: one lesson with all that is known about it, or a whole bank, as Markdown.
 
 The texts of lessons are quoted, because they are to be read and not to be obeyed.
 """
@@ -19,13 +19,13 @@ from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.lesson_history import Archive, Link, Receipt, Version
 from mulligan.core.lesson_store import LessonReader
 from mulligan.core.lessons import ADMISSION_NOTE, WAITS_FOR_REPLAY, fields_with
-from mulligan.core.records import Lesson
+from mulligan.core.records import Lesson, Origin
 from mulligan.text.plain import count
 from mulligan.text.secrets import mask
 from mulligan.text.times import moment
 
 _OURS = ("id", "agent", "state", "flags", "learned from", "episode", "created")
-"""The properties of a lesson that its author cannot word."""
+"""The properties of a lesson that its author cannot choose."""
 
 LEVEL = "abstraction_level"
 """The key in the context of a merged lesson that says how general it is."""
@@ -44,7 +44,7 @@ class Shelf(Protocol):
 
 
 @dataclass(frozen=True)
-class BankShelf:
+class StoreShelf:
     """A shelf that reads a store without a bank. Raises `NotFound`, also for the lesson of another agent."""
 
     lessons: LessonReader
@@ -73,13 +73,19 @@ class RelatedLessons:
 async def around(shelf: Shelf, lesson: Lesson) -> RelatedLessons:
     """The lessons that are related to this one."""
     into = (lesson.superseded_by,) if lesson.superseded_by else ()
-    fact = lesson.nature == "fact"
-    before, after = ("In place of", "Replaced by") if fact else ("Merged from", "Merged into")
-    lineage = {before: await existing(shelf, lesson.origin.parents), after: await existing(shelf, into)}
+    earlier, later = await existing(shelf, lesson.origin.parents), await existing(shelf, into)
+    before = "In place of" if _replaces(lesson) else "Merged from"
+    after = "Replaced by" if lesson.nature == "fact" or any(map(_replaces, later)) else "Merged into"
+    lineage = {before: earlier, after: later}
     near: list[tuple[Link, Lesson]] = []
     for link in await shelf.links(lesson.id):
         near += [(link, other) for other in await existing(shelf, (link.b if link.a == lesson.id else link.a,))]
     return RelatedLessons(lineage, near)
+
+
+def _replaces(lesson: Lesson) -> bool:
+    """Whether the earlier lessons of this one were replaced by it, and not merged into it."""
+    return lesson.nature == "fact" or (lesson.origin.kind == "extracted" and bool(lesson.origin.parents))
 
 
 async def existing(shelf: Shelf, ids: Sequence[str]) -> Sequence[Lesson]:
@@ -128,7 +134,10 @@ def _in_a_line(lesson: Lesson) -> str:
 
 
 def markdown(archives: Sequence[Archive]) -> str:
-    """The lessons as Markdown, agent by agent, newest first, with their texts quoted."""
+    """The lessons as Markdown, agent by agent, newest first, with their titles as headings and their texts quoted.
+
+    An export: nothing is masked, and quarantined lessons have their texts.
+    """
     blocks: list[str] = []
     for archive in archives:
         blocks += [f"# Lessons of {inline(archive.agent_id)}" if archive.agent_id else "# Lessons"]
@@ -152,11 +161,9 @@ def facts(lesson: Lesson, when: Callable[[float], str]) -> dict[str, str]:
 
     Args:
         lesson: The lesson.
-        when: Words a time. Pages that are also read elsewhere use `moment`.
+        when: Formats a time. Pages that are also read elsewhere use `moment`.
     """
-    origin, steps = lesson.origin, ", ".join(map(str, lesson.origin.steps))
-    trial = f", trial {origin.trial}" if origin.trial is not None else ""
-    gone = " (run removed)" if origin.removed else ""
+    origin = lesson.origin
     expired = " (expired)" if lesson.is_expired(time.time()) else ""
     shown = replace(
         lesson, context={name: value for name, value in lesson.context.items() if name not in (LEVEL, ADMISSION_NOTE)}
@@ -167,9 +174,9 @@ def facts(lesson: Lesson, when: Callable[[float], str]) -> dict[str, str]:
         "state": f"{state_word(lesson)}{', pinned' if lesson.pinned else ''}",
         "nature": _nature(lesson),
         **{label: _text(getattr(shown, name)) for name, label in fields_with("label").items()},
-        "origin": f"{origin.kind}{f' by {origin.by}' if origin.by else ''}",
-        "episode": f"{origin.episode}{trial}{f', steps {steps}' if steps else ''}{gone}" if origin.episode else "",
-        "merged from" if origin.kind != "extracted" else "in place of": ", ".join(origin.parents),
+        "origin": f"{origin.kind} by {origin.by}" if origin.by else origin.kind,
+        "episode": _episode(origin),
+        "in place of" if _replaces(lesson) else "merged from": ", ".join(origin.parents),
         "judged": origin.reason,
         "confidence": f"{lesson.confidence:g}",
         "created": when(lesson.created),
@@ -201,7 +208,18 @@ def _text(value: Any) -> str:
         return ", ".join(f"{name}: {_text(one)}" for name, one in cast(Mapping[str, Any], value).items())
     if isinstance(value, list):
         return "; ".join(map(_text, cast(list[Any], value)))
-    return json.dumps(value) if value is not None and not isinstance(value, str) else value or ""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value)
+
+
+def _episode(origin: Origin) -> str:
+    """The episode that a lesson comes from, with the trial and the steps; "" for none."""
+    if not origin.episode:
+        return ""
+    trial = f", trial {origin.trial}" if origin.trial is not None else ""
+    steps = f", steps {', '.join(map(str, origin.steps))}" if origin.steps else ""
+    return f"{origin.episode}{trial}{steps}{' (run removed)' if origin.removed else ''}"
 
 
 def _support(lesson: Lesson) -> str:
@@ -217,10 +235,11 @@ async def outcomes_of(receipt: Callable[[str], Awaitable[Receipt]], versions: Se
     receipt: Reads the receipt of a recall.
     """
     outcomes = dict[str, bool]()
-    for id in filter(None, (version.recall for version in versions)):
+    for id in [version.recall for version in versions if version.recall]:
         with suppress(NotFound, Unreadable):
             known = [one.success for one in (await receipt(id)).outcomes if one.success is not None]
-            outcomes |= {id: known[0]} if known else {}
+            if known:
+                outcomes[id] = known[0]
     return outcomes
 
 

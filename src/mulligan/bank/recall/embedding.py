@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,6 +67,7 @@ class Vectors:
             self.why_not = str(error)
             log.info("no vectors: %s", error)
             return None
+        self.why_not = ""
         return np.asarray(vectors, dtype=np.float32)
 
     async def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> Sequence[Any]:
@@ -76,12 +78,13 @@ class Vectors:
             batch = self._batches.setdefault(loop, _Batch())
             if batch.run is None:
                 batch.run = loop.create_task(self._run(embedder, batch))
-                batch.run.add_done_callback(lambda run: run.cancelled() or run.exception())
+                batch.run.add_done_callback(lambda run: run.cancelled() or run.exception())  # marks it as seen
             batch.texts.update(dict.fromkeys(missing))
             known |= await asyncio.shield(batch.run)
         return [known[text] for text in texts]
 
     async def _run(self, embedder: Embedder, batch: _Batch) -> Mapping[str, Any]:
+        """The vectors of all texts that were added to the batch until this run had its turn."""
         async with batch.turn:
             texts, batch.texts, batch.run = list(batch.texts), {}, None
             vectors = dict(zip(texts, await embed(embedder, texts), strict=True))
@@ -108,7 +111,11 @@ class Vectors:
 
 
 LONGEST = 200
-"""Maximum tokens of a piece, as `text.truncate` estimates them: 256 word pieces with room for a bad estimate."""
+"""Tokens of a piece, as `text.truncate` estimates them: 256 word pieces with room for a bad estimate."""
+_FULL = 250
+"""Tokens beyond which a piece takes no more words of Chinese or Japanese. They can be as long as a piece."""
+_CHINESE = "\u2e80"
+"""The first of the characters that `estimate` counts as a token each."""
 
 
 async def embed(embedder: Embedder, texts: Sequence[str]) -> Array:
@@ -125,18 +132,26 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Array:
     return np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), vectors[first]).astype(np.float32)
 
 
-def pieces(text: str, longest: int = LONGEST) -> list[str]:
-    """The text cut between words into pieces of about equal length, none much longer than `longest` tokens."""
-    if len(text) <= longest or (total := estimate(text)) <= longest:
+def pieces(text: str) -> list[str]:
+    """The text cut between words into pieces of about equal length, none much longer than `LONGEST` tokens.
+
+    Words in other scripts than Chinese are never that long, but for encoded data: pieces with these are cut as they
+    always were, so that stored vectors hold.
+    """
+    if len(text) <= LONGEST or (total := estimate(text)) <= LONGEST:
         return [text]
-    # A word longer than a piece is cut, too: Chinese has no spaces.
-    words = [word[start : start + longest] for word in text.split() for start in range(0, len(word), longest)]
-    size = total / -(-total // longest)
+    # A word longer than a piece is cut, too: Chinese has no spaces. A character is at most one token.
+    words = [word[start : start + LONGEST] for word in text.split() for start in range(0, len(word), LONGEST)]
+    size = total / math.ceil(total / LONGEST)
     groups: list[list[str]] = [[]]
-    taken = 0.0
+    taken = in_group = 0
     for word in words:
-        if taken >= size * len(groups):
+        tokens = estimate(word)
+        is_full = in_group + tokens > _FULL and max(word) >= _CHINESE
+        if taken >= size * len(groups) or is_full:
             groups.append([])
+            in_group = 0
         groups[-1].append(word)
-        taken += estimate(word)
+        taken += tokens
+        in_group += tokens
     return [" ".join(group) for group in groups if group] or [text]

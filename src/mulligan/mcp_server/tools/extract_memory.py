@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Arguments:
-    """The arguments; None if left out.
+    """The arguments. One that was left out is None; `background` is then True.
 
     Attributes:
         task: the id of an extraction to continue.

@@ -24,9 +24,10 @@ _ROLES: dict[str, Role] = {
 _WHO = rf"(?P<who>{'|'.join(_ROLES)})(?: \((?P<tool>[^()]{{1,80}})\))?"
 _SPEAKER = re.compile(rf"(?:#{{1,6}} +)?(?:\*\*)?{_WHO}(?:\*\*)?:(?:\*\*)?(?P<said>.*)", re.IGNORECASE)
 _HEADING = re.compile(rf"#{{1,6}} +{_WHO}(?P<said>)", re.IGNORECASE)
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,}).*")
+_FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)")
+"""The opening of a block. Backticks after those that open it make it code within a line."""
 _LONGEST = 10_000
-"""Lines of a fenced block at most: how far its end is looked for."""
+"""Lines within which the end of a fenced block is looked for."""
 
 
 class Plain:
@@ -42,10 +43,12 @@ class Plain:
                 "beginning of a line."
             )
         turns = [Turn("system", "\n".join(lines[: min(starts)]).strip())]
-        for (at, found), end in zip(starts.items(), [*starts, len(lines)][1:], strict=True):
+        ends = [*starts, len(lines)][1:]
+        for (at, found), end in zip(starts.items(), ends, strict=True):
             role = _ROLES[found["who"].lower()]
+            tool = found["tool"] if role == "tool" else None
             said = "\n".join([found["said"], *lines[at + 1 : end]]).strip()
-            turns.append(Turn(role, said, found["tool"] or "" if role == "tool" else ""))
+            turns.append(Turn(role, said, tool or ""))
         return [turn for turn in turns if turn.text]
 
 
@@ -57,12 +60,13 @@ def _speakers(lines: Sequence[str]) -> dict[int, re.Match[str]]:
         line = lines[at].rstrip()
         if found := _SPEAKER.fullmatch(line) or _HEADING.fullmatch(line):
             starts[at] = found
-        fence = _FENCE.fullmatch(found["said"] if found else line)
-        at = (_closed(lines, at, fence[1]) if fence else at) + 1
+        if fence := _FENCE.fullmatch(found["said"] if found else line):
+            at = _end_of_block(lines, at, fence[1] or fence[2])
+        at += 1
     return starts
 
 
-def _closed(lines: Sequence[str], at: int, fence: str) -> int:
+def _end_of_block(lines: Sequence[str], at: int, fence: str) -> int:
     """The line that closes the block which begins here with this fence; this line itself where none does."""
     for end in range(at + 1, min(at + _LONGEST, len(lines))):
         line = lines[end].strip()
