@@ -170,6 +170,17 @@ async def test_an_entity_of_the_memory_server_is_a_lesson(tmp_path: Path) -> Non
     assert (await import_file(file, config=WORDS)).known == 3
 
 
+def test_an_entity_whose_observations_are_empty_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "memory.jsonl"
+    entities = [
+        {"type": "entity", "name": name, "entityType": kind, "observations": [""]}
+        for name, kind in {"Void": "place", "Nil": ""}.items()
+    ]
+    file.write_text("\n".join(map(json.dumps, entities)), encoding="utf-8")
+    contents = [lesson.content for archive in read_bank_file(file).archives for lesson in archive.lessons]
+    assert contents == ["Void has the kind place.", "Nil is known, but nothing is said about it."]
+
+
 def test_a_file_of_one_line_and_one_with_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     file = tmp_path / "memory.json"
     file.write_text('{"type": "entity", "name": "Ada", "observations": ["x"]}', encoding="utf-8-sig")

@@ -70,8 +70,8 @@ class ProjectAgent:
 
 def project_agents(root: Path) -> Sequence[ProjectAgent]:
     """The agents of the project in this folder. Calls no model. Raises `InvalidInput` for a broken project file."""
-    config, _ = read_project(root)
     folders = agents_of(Config(root)).items()
+    config = read_project(root)[0] if folders else Config(root)
     return [ProjectAgent(name, folder, *read(folder, config, strict=True)) for name, folder in folders]
 
 

@@ -238,15 +238,14 @@ def of_memory_server(records: Sequence[tuple[str, Json]]) -> tuple[tuple[Lesson,
 def _entity(name: str, kind: str, observations: Sequence[str], relations: Sequence[_Relation], now: float) -> Lesson:
     own = [relation for relation in relations if relation.source == name]
     lines = [*observations, *(f"{name} {relation.kind} {relation.target}." for relation in own)]
-    if not lines:
-        lines = [f"{name} has the kind {kind}." if kind else f"{name} is known, but nothing is said about it."]
+    nothing = f"{name} has the kind {kind}." if kind else f"{name} is known, but nothing is said about it."
     id = imported_id(MEMORY_SERVER, "", name)
     targets = [{"to": relation.target, "relationType": relation.kind} for relation in own]
     about = {"from": MEMORY_SERVER, "id": name, "relations": targets}
     return Lesson(
         id,
         name,
-        "\n".join(lines),
+        "\n".join(lines) or nothing,
         "success",
         experience=id,
         origin=Origin("imported"),
