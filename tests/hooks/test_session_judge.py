@@ -264,6 +264,17 @@ async def test_a_judge_that_fails_costs_nothing_and_is_asked_again(project: Path
         assert len(journal.errors()) == 2, "an answer that cannot be read is an answer"
 
 
+@pytest.mark.anyio
+async def test_an_answer_that_cannot_be_read_stops_no_further_question(project: Path) -> None:
+    with Journal() as journal:
+        judged_by(journal, project, "I do not know.", {"facts": [RENEWED]})
+        for session in ("s1", "s2"):
+            happens(journal, project, session)
+        await finish(journal)
+        assert len(await lessons(project)) == 1
+        assert len(journal.errors()) == 1
+
+
 SAYS = """
 import json, os, sys
 given = sys.stdin.read()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -17,8 +19,16 @@ _TYPED = re.compile(
     r"\b(do|does|did|is|are|was|should|would|could|ca|wo)nt\b|\b(that|it)s (?=wrong|not)|\bpl[sz]\b", re.IGNORECASE
 )
 """Words that are typed in haste."""
-_MAX_NORM, _MAX_MESSAGE, _MIN_WEIGHT = 120, 240, 2.0
-"""Characters of a sentence that states a norm, and of its message, at most; and the weight that it needs."""
+_MAX_NORM = 120
+"""The most characters of a sentence that states a norm."""
+_MAX_MESSAGE = 240
+"""The most characters of a message with such a sentence."""
+_MIN_WEIGHT = 2.0
+"""The weight that such a sentence needs."""
+_OF_HOOKS = "<mulligan-"
+"""What a text of our own hooks contains, which is no word of the user."""
+_ANNOUNCES = re.compile(r"we (?:use|have|are|run)\b", re.IGNORECASE)
+"""How an English sentence begins that corrects, or that only tells what the task after it is about."""
 _QUESTION = re.compile(r"¿|.*[?？]\W*$|.*(?:吗|呢|ですか|ますか|でしょうか)[。.!！]*$", re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 _OPENS = re.compile(
@@ -82,26 +92,43 @@ def _words() -> list[dict[str, Any]]:
 
 def correction_in(text: str) -> str:
     """What a user says against an agent's last action, beginning with the sentence that corrects; "" for nothing."""
-    text = _TYPED.sub(_spelled_out, "" if "<mulligan-" in text else text.strip().replace("’", "'"))  # hooks ask, too
+    if _OF_HOOKS in text:
+        return ""
+    text = _TYPED.sub(_spelled_out, text.strip().replace("’", "'"))
     sentences = [sentence.strip() for sentence in _SENTENCES.split(text) if sentence.strip()]
-    corrects, bare, fine, task = _patterns()
+    found = _from_first(_joined(sentences), _corrects) or _from_first(sentences, _corrects)
+    if not found and len(text) <= _MAX_MESSAGE:
+        found = _from_first(sentences, lambda sentence, _: states_norm(sentence))
+    return found
+
+
+def _joined(sentences: Sequence[str]) -> list[str]:
+    """The sentences, where a bare no and what follows it are one: "No. Use make."."""
     joined = list[str]()
-    for sentence in sentences:  # "No. Use make." is one sentence here
-        if joined and bare.fullmatch(_OPENS.sub("", joined[-1])):
+    for sentence in sentences:
+        if joined and _patterns().bare_no.fullmatch(_OPENS.sub("", joined[-1])):
             joined[-1] += f" {sentence}"
         else:
             joined.append(sentence)
-    for texts in (joined, sentences):
-        for n, sentence in enumerate(_OPENS.sub("", sentence) for sentence in texts):
-            announces = re.match(r"we (?:use|have|are|run)\b", sentence, re.IGNORECASE) and any(
-                map(task.match, texts[n + 1 :])
-            )
-            if corrects.match(sentence) and not (announces or fine.match(sentence) or _QUESTION.match(sentence)):
-                return " ".join(texts[n:])
-    for n, sentence in enumerate(_OPENS.sub("", sentence) for sentence in sentences if len(text) <= _MAX_MESSAGE):
-        if states_norm(sentence) and not (fine.match(sentence) or _QUESTION.match(sentence)):
+    return joined
+
+
+def _from_first(sentences: Sequence[str], is_one: Callable[[str, Sequence[str]], bool]) -> str:
+    """The first sentence of this kind, and all after it; "" if there is none.
+
+    is_one: whether a sentence, without the words that it opens with, is one. It is also given those after it.
+    """
+    for n, sentence in enumerate(sentences):
+        core, after = _OPENS.sub("", sentence), sentences[n + 1 :]
+        if is_one(core, after) and not (_patterns().harmless.match(core) or _QUESTION.match(core)):
             return " ".join(sentences[n:])
     return ""
+
+
+def _corrects(sentence: str, after: Sequence[str]) -> bool:
+    if _ANNOUNCES.match(sentence) and any(map(_patterns().task.match, after)):
+        return False
+    return bool(_patterns().corrects.match(sentence))
 
 
 def states_norm(text: str) -> bool:
@@ -120,21 +147,40 @@ def _norms() -> list[tuple[float, re.Pattern[str]]]:
 
 
 def _spelled_out(typed: re.Match[str]) -> str:
-    return f"{typed[1]}n't" if typed[1] else f"{typed[2]}'s " if typed[2] else "please"
+    if typed[1]:
+        return f"{typed[1]}n't"
+    return f"{typed[2]}'s " if typed[2] else "please"
+
+
+@dataclass(frozen=True)
+class _Patterns:
+    """What sentences begin with, in all languages.
+
+    Attributes:
+        corrects: a correction.
+        bare_no: a no without what to do instead; it is the whole sentence.
+        harmless: what only looks like a correction.
+        task: a new task.
+    """
+
+    corrects: re.Pattern[str]
+    bare_no: re.Pattern[str]
+    harmless: re.Pattern[str]
+    task: re.Pattern[str]
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Patterns of a correction, of a bare no, of what only looks like a correction, and of the beginning of a task.
-
-    They are read when they are first needed.
-    """
+def _patterns() -> _Patterns:
+    """The patterns, which are read when they are first needed."""
     words = _words()
     after = [rf"(?:(?:{language['no']}){_BETWEEN}){{1,2}}(?:{language['then']})" for language in words]
     says = [f"(?:(?:{language['no']}){_BETWEEN})?(?:{phrase})" for language in words for phrase in language["says"]]
     no = "|".join(language["no"] for language in words)
     fine = [f"(?:(?:{no}){_BETWEEN})?(?:{phrase})" for language in words for phrase in language["fine"]]
-    patterns = ("|".join([*after, *says]), rf"(?:(?:{no})\W*){{1,2}}", "|".join(fine))
-    patterns = (*patterns, "|".join(language["task"] for language in words if "task" in language))
-    corrects, bare, is_fine, task = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
-    return corrects, bare, is_fine, task
+    tasks = [language["task"] for language in words if "task" in language]
+    return _Patterns(
+        corrects=re.compile("|".join([*after, *says]), re.IGNORECASE),
+        bare_no=re.compile(rf"(?:(?:{no})\W*){{1,2}}", re.IGNORECASE),
+        harmless=re.compile("|".join(fine), re.IGNORECASE),
+        task=re.compile("|".join(tasks), re.IGNORECASE),
+    )

@@ -47,6 +47,7 @@ class _Arguments:
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
+    """Learns from a new trajectory, continues an extraction, or only reports the outcome of a recall."""
     agent, parsed = call.agent(arguments.get("agent_id")), _parse(arguments)
     names = {name for name, value in arguments.items() if value is not None}
     if parsed.recall and parsed.signal is not None and names <= _OUTCOME_ONLY:
@@ -114,6 +115,7 @@ async def _earlier_episode(
     """The episode to learn from, and whether the caller's signal is the verdict on it.
 
     If the same trajectory came before without a signal, and was not judged differently, that earlier episode is used.
+    The signal is then the verdict on it, unless it was judged since. A new episode has the signal in it.
     """
     if parsed.signal is None:
         return episode, False
@@ -126,6 +128,7 @@ async def _earlier_episode(
 
 
 async def _resume(bank: Bank, work: str, parsed: _Arguments) -> Learned:
+    """Continues an extraction, if anything is left to do. Raises `InvalidInput` if the signal contradicts its verdict."""
     known = await bank.outcome(work)
     if parsed.signal is not None and known.success not in (None, parsed.signal):
         raise InvalidInput(
