@@ -128,7 +128,7 @@ async def _earlier_episode(
 
 
 async def _resume(bank: Bank, work: str, parsed: _Arguments) -> Learned:
-    """Continues an extraction, if anything is left to do. Raises `InvalidInput` if the signal contradicts its verdict."""
+    """Continues an extraction that is not done. Raises `InvalidInput` if the signal contradicts its verdict."""
     known = await bank.outcome(work)
     if parsed.signal is not None and known.success not in (None, parsed.signal):
         raise InvalidInput(
