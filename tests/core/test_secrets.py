@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -240,6 +241,61 @@ def test_each_name_of_a_secret_is_known_in_any_case_and_as_json_escapes_it(name:
         json.dumps(json.dumps(name))[3:-3],
     ):
         assert mask(f"the {form}=a1B2c3D4e5F6g7H8") == f"the {form}={MASK}"
+
+
+@each_row("name", [one.replace("mot_de_passe", "mot de passe") for one in NAMES if not one.isascii()])
+def test_a_name_is_known_whether_its_letters_are_composed_or_not(name: str) -> None:
+    """File names of macOS have ñ as n and a tilde."""
+    parted = unicodedata.normalize("NFD", name)
+    for form in (parted, parted.upper(), json.dumps(parted)[1:-1], json.dumps(json.dumps(parted))[3:-3]):
+        assert mask(f"the {form}=a1B2c3D4e5F6g7H8") == f"the {form}={MASK}"
+    assert mask_json({parted: "hunter22xQ"}) == {parted: MASK}
+
+
+@each_row("name", [*NAMES, "İDENTİFİED BY '", "the key on Kelvin's scale, PA\u017f\u017fWORD"])
+def test_no_letter_hides_a_name(name: str) -> None:
+    """İ has two small letters: what stands behind it has another index there."""
+    name = name.replace("mot_de_passe", "mot de passe")
+    for form in (name, name.upper() if name != "dbPw" else name):
+        assigned = f"{form}Hunter22xQ8'" if form.endswith("'") else f"{form}=a1B2c3D4e5F6g7H8"
+        assert MASK in mask(f"İ, {assigned}")
+
+
+BREAKS = ["\n", "\r\n", "\r", "\r\r\n", "\f", "\v", "\x85", "\u2028", "\\n", "\\r\\n"]
+IN_LINES = [
+    "password,user,id|hunter22xQ,bob,3|x9!second,ann,4|",
+    "user,password|bob,hunter22xQ|ann,x9!second|",
+    "user;id;api_key|bob;3;hunter22xQ|ann;4;x9!second|",
+    "user\tpassword|bob\thunter22xQ|ann\tx9!second|",
+    "the list:|pass: hunter22xQ|",
+    "op read it|hunter22xQ12345|",
+    "sha256 of it||the secret key 0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+    "the secret key 0f1e2d3c4b5a69788796a5b4c3d2e1f0|md5 of it",
+    "seed phrase:|" + "|".join(["apple", "bread", "candy", "delta", "eagle", "flame"] * 2),
+]
+
+
+@each_row(("text", "line_break"), [(text, line_break) for text in IN_LINES for line_break in BREAKS])
+def test_a_secret_is_found_whatever_ends_its_lines(text: str, line_break: str) -> None:
+    masked = mask(text.replace("|", line_break))
+    assert MASK in masked
+    assert not any(shows(part, masked) for part in ("hunter22xQ", "x9!second", "0f1e2d3c4b5a6978", "candy"))
+
+
+@each_row(
+    "table",
+    [
+        'name,password\n"Smith, Ann",hunter22xQ\n',
+        '"name","password"\n"Smith, Ann","hunter22xQ"\n',
+        'name,password,note\n"Smith, ""Ann"" B.",hunter22xQ,"a, b"\n',
+        "password,path\nsecret77xQ,C:\\new\nhunter22xQ,C:\\old\n",
+        "path;password\nC:\\new;secret77xQ\nC:\\old;hunter22xQ\n",
+    ],
+)
+def test_what_stands_beside_a_secret_in_a_table_does_not_hide_it(table: str) -> None:
+    for text in (table, table.replace("\n", "\r\n"), json.dumps(table), json.dumps(json.dumps(table))):
+        assert "22xQ" not in mask(text)
+        assert "77xQ" not in mask(text)
 
 
 def test_a_number_is_a_card_by_its_brand_length_and_check_digit() -> None:

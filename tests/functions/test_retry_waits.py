@@ -381,6 +381,70 @@ def test_the_text_of_a_long_chain_has_both_ends_and_of_a_circle_an_end() -> None
     assert len(error_text(ExceptionGroup("many", [ValueError(f"{n}") for n in range(10_000)])).splitlines()) < 20
 
 
+def grouped_with_its_member(how: str) -> Exception:
+    one = ValueError("one")
+    group = ExceptionGroup("all", [one, one] if how == "twice" else [one])
+    group.__context__ = one if how in ("context", "circle") else None
+    one.__cause__ = group if how == "circle" else None
+    if how == "cause":
+        group.__cause__ = one
+    return group
+
+
+class Unspeakable:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def annotated(notes: object) -> Exception:
+    error = ValueError("one")
+    error.__dict__["__notes__"] = notes
+    return error
+
+
+@each_row(
+    ("error", "text"),
+    [
+        (
+            grouped_with_its_member("twice"),
+            "ExceptionGroup: all (2 sub-exceptions)\n- ValueError: one\n- ValueError: one",
+        ),
+        (
+            grouped_with_its_member("context"),
+            "ExceptionGroup: all (1 sub-exception)\n- ValueError: one\nwhile handling ValueError: one",
+        ),
+        (
+            grouped_with_its_member("cause"),
+            "ExceptionGroup: all (1 sub-exception)\n- ValueError: one\ncaused by ValueError: one",
+        ),
+        (
+            grouped_with_its_member("circle"),
+            "ExceptionGroup: all (1 sub-exception)\n- ValueError: one\nwhile handling ValueError: one",
+        ),
+        (annotated(7), "ValueError: one"),
+        (annotated(["two", Unspeakable()]), "ValueError: one\ntwo\n"),
+        (ValueError(Unspeakable()), "ValueError"),
+    ],
+)
+def test_every_exception_has_a_text(error: Exception, text: str) -> None:
+    assert error_text(error) == text
+    assert error_text(error, outer=error) == text
+
+
+def test_a_group_around_the_exception_that_was_handled_is_a_failed_try() -> None:
+    read = list[str]()
+
+    @mulligan.retry(judge=in_euros, failures=ValueError)
+    def bill(task: str, notes: Notes) -> str:
+        read.append(str(notes))
+        if notes.trial == 1:
+            raise grouped_with_its_member("context")
+        return "12 EUR"
+
+    assert bill("The total") == "12 EUR"
+    assert "- ValueError: one" in read[1]
+
+
 def test_a_group_of_failures_is_a_failed_try() -> None:
     tried = list[int]()
 

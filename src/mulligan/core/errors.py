@@ -1,4 +1,4 @@
-"""Every error that Mulligan raises on purpose.
+"""The errors that Mulligan raises on purpose. Some other modules have special kinds of them.
 
 MulliganError
 ├── InvalidInput        what was given cannot work: reported before any model is called
@@ -9,15 +9,19 @@ MulliganError
 ├── OverBudget          a limit was reached at the gate
 ├── GaveUp              a role sees no way on: the episode ends as given up
 ├── NotSolved           no try of a function that is retried was right
+├── ToolError           a tool could not do what was asked: its model is told so
 ├── SandboxError        the sandbox could not run the job at all
 ├── WorldError          an environment failed, died, or did not answer in time
 ├── WorkspaceError      git or the disk failed where an agent works
 ├── GraphError          a graph database could not be reached, or died
 │   └── QueryError      a query that its writer can mend: wrong, refused, too slow, too much
 ├── ClusterError        Ray could not be reached, or failed, where cases are worked on
+├── FetchError          a file could not be fetched, or is not the pinned one
 ├── StoreError          the store could not be read or written
 │   ├── NotFound        no such run or episode
+│   │   └── AmbiguousId several ids begin with this prefix
 │   ├── RecordLost      its file was deleted or replaced while it was in use
+│   ├── LessonChanged   somebody changed a lesson after it was read
 │   ├── Unreadable      a record that is there and cannot be read
 │   └── LeaseLost       somebody else drives this episode
 └── JournalError
@@ -27,12 +31,14 @@ MulliganError
 
 from __future__ import annotations
 
+import copyreg
 import difflib
+import os
 import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
-from traceback import extract_tb
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from traceback import walk_tb
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 if TYPE_CHECKING:
     from mulligan.core.records import Episode
@@ -47,13 +53,21 @@ class MulliganError(Exception):
 
     facts: tuple[str, ...] = ()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what the error holds. By default an exception is made anew from its message, which fails for an
+        `__init__` with other arguments, and with it the pool of processes in which it was raised.
+        """
+        return copyreg.__newobj__, (type(self), *self.args), self.__getstate__()  # pyright: ignore
+
 
 LONGEST_MESSAGE = 600
 """How many characters of one exception's message are shown."""
 CHAIN = 8
 """How many exceptions of a chain, or of a group, are shown."""
 LONGEST_TEXT = 3000
+"""How many characters of an exception's whole text are shown."""
 _GROUP: type[BaseException] = BaseExceptionGroup
+"""For a type checker, a class without a parameter: what a group holds is not known here."""
 
 
 def error_text(error: BaseException, outer: BaseException | None = None, *, context: bool = True) -> str:
@@ -64,37 +78,57 @@ def error_text(error: BaseException, outer: BaseException | None = None, *, cont
         outer: An exception that was being handled before the code ran, as `sys.exception()` gives it: it is left out.
         context: Whether to show exceptions that were being handled.
     """
-    return shortened("\n".join(_lines_of(error, {id(outer)}, context)), LONGEST_TEXT)
+    return shortened("\n".join(_lines_of(error, {id(outer)} - {id(error)}, context)), LONGEST_TEXT)
 
 
 def _lines_of(error: BaseException, seen: set[int], context: bool) -> list[str]:
-    lines, chain, lead = list[str](), list[tuple[str, BaseException]](), ""
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        chain.append((lead, current))
-        lead = "caused by " if current.__cause__ is not None else "while handling "
-        current = current.__cause__ or (current.__context__ if context and not current.__suppress_context__ else None)
-    for place, (lead, current) in enumerate(chain):
+    lines, chain = list[str](), _chain(error, seen, context)
+    for place, (lead, link) in enumerate(chain):
         if CHAIN // 2 <= place < len(chain) - CHAIN // 2:  # the first and the last ones say most
             continue
-        lines.append(f"{lead}{_headline(current)}")
-        lines += [shortened(str(note), LONGEST_MESSAGE) for note in getattr(current, "__notes__", None) or ()][:CHAIN]
-        inner: tuple[BaseException, ...] = getattr(current, "exceptions", ()) if isinstance(current, _GROUP) else ()
-        for member in inner[:CHAIN]:
-            first, *rest = _lines_of(member, seen, context) if len(seen) < CHAIN**2 else [_headline(member)]
+        lines.append(f"{lead}{_headline(link)}")
+        lines += [shortened(_text_of(note), LONGEST_MESSAGE) for note in _items(link, "__notes__")[:CHAIN]]
+        members = _items(link, "exceptions") if isinstance(link, _GROUP) else ()
+        for member in members[:CHAIN]:
+            known = id(member) in seen or len(seen) >= CHAIN**2  # perhaps it is also the cause of its group
+            first, *rest = [_headline(member)] if known else _lines_of(member, seen, context)
             lines += [f"- {first}", *(f"  {line}" for line in rest)]
-        if len(inner) > CHAIN:
-            lines.append(f"- and {len(inner) - CHAIN} more")
+        if len(members) > CHAIN:
+            lines.append(f"- and {len(members) - CHAIN} more")
     return lines
 
 
+def _chain(error: BaseException, seen: set[int], context: bool) -> list[tuple[str, BaseException]]:
+    """Return the error and those before it that are not in `seen`, each with words on how it led to the one before.
+    They are added to `seen`.
+    """
+    chain, lead = list[tuple[str, BaseException]](), ""
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        chain.append((lead, link))
+        lead = "caused by " if link.__cause__ is not None else "while handling "
+        shown = context and not link.__suppress_context__
+        link = link.__cause__ if link.__cause__ is not None else link.__context__ if shown else None
+    return chain
+
+
+def _items(error: BaseException, attribute: str) -> tuple[Any, ...]:
+    """Return the notes or members of an exception. Anybody can set `__notes__` to anything."""
+    items = getattr(error, attribute, ())
+    return tuple(cast("list[Any] | tuple[Any, ...]", items)) if isinstance(items, (list, tuple)) else ()
+
+
 def _headline(error: BaseException) -> str:
-    try:
-        message = str(error).strip()
-    except Exception:  # its __str__ raises
-        message = ""
+    message = _text_of(error).strip()
     return f"{type(error).__name__}{f': {shortened(message, LONGEST_MESSAGE)}' if message else ''}"
+
+
+def _text_of(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # its __str__ raises
+        return ""
 
 
 def shortened(text: str, most: int) -> str:
@@ -108,13 +142,19 @@ def described(error: BaseException) -> str:
     """`KeyError: 'x' (FILE, line N)`, with the deepest line of the user's code, or else of an installed package, so
     that an error in a plug-in of a package is found too. Without a place if neither ran.
     """
-    our_code, library = str(Path(__file__).parent.parent), sysconfig.get_path("stdlib")
-    frames = [f for f in extract_tb(error.__traceback__) if not f.filename.startswith((our_code, "<"))]
-    of_user = [f for f in frames if not f.filename.startswith(library)]
-    installed = [f for f in frames if "site-packages" in f.filename]
-    place = next(iter((of_user or installed)[-1:]), None)
+    ours = (f"{Path(__file__).parent.parent}{os.sep}", "<")
+    library = f"{sysconfig.get_path('stdlib')}{os.sep}"
+    places = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    installed = [place for place in places if _is_installed(place[0]) and not place[0].startswith(ours)]
+    of_user = [place for place in places if not _is_installed(place[0]) and not place[0].startswith((*ours, library))]
+    place = (of_user or installed or [None])[-1]
     text = "; ".join(line.strip() for line in error_text(error, context=False).splitlines() if line.strip())
-    return f"{text}{f' ({place.filename}, line {place.lineno})' if place else ''}"
+    return f"{text}{f' ({place[0]}, line {place[1]})' if place else ''}"
+
+
+def _is_installed(file: str) -> bool:
+    """Whether a package manager put the file there. In a virtual environment that is outside the standard library."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
 
 
 class InvalidInput(MulliganError, ValueError):
@@ -191,8 +231,8 @@ class NotSolved(MulliganError):
         self.episode = episode
         self.value = value
 
-    def __reduce__(self) -> tuple[type[NotSolved], tuple[str, Episode]]:
-        return NotSolved, (str(self), self.episode)
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "value": None}
 
 
 class ToolError(MulliganError):

@@ -10,6 +10,7 @@ import binascii
 import math
 import re
 import tomllib
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
@@ -33,9 +34,13 @@ _QUOTED_FLAGS = ("call", "set", "jar", "account", "oauth", "expect", "sql", "sec
 """The flag patterns whose values are quoted, so that a value that begins with a dash is not an option."""
 _VALUE_GROUPS = ("double", "single", "inner", "tick", "bare")
 """The groups of the assignment pattern that may hold the value."""
-_ESCAPED_BREAK = re.compile(r"\\{1,8}[nrt]")
+_BREAK = re.compile(r"\r{1,8}\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""Line breaks other than a line feed alone, as `str.splitlines` knows them."""
+_ESCAPED = re.compile(r"(?<!\\)(\\{1,8})([nrt\"])")
+_PLAIN = {"n": "\n", "r": "\n", "t": "\t", '"': '"'}
+"""What JSON escapes in a table, by the letter behind the backslashes."""
 _BEFORE_COLUMNS = re.compile(r"[^\w \t.\",;|-]")
-_RULER = re.compile(r"[-+|=: \t\r]+")
+_RULER = re.compile(r"[-+|=: \t]+")
 """The line below the names of a table's columns."""
 
 
@@ -47,6 +52,7 @@ def find_secrets(text: str) -> Sequence[Span]:
 def _secrets_of(text: str) -> Sequence[Span]:
     if is_word(text):
         return []
+    text = _BREAK.sub(lambda found: "\n".rjust(len(found[0])), text)  # the rules know line feeds alone
     low = _lower(text)
     spans = [span for words, find in _RULES if any(word in low for word in words) for span in find(text)]
     return merge_spans(_extended(text, span) for span in spans if not MASKS.search(text, *span))
@@ -54,10 +60,7 @@ def _secrets_of(text: str) -> Sequence[Span]:
 
 def _lower(text: str) -> str:
     """Return the text in lower case, with each letter at its old index."""
-    low = text.lower()
-    if len(low) != len(text):  # a few letters have lower forms of two characters
-        low = "".join(char.lower() if char.isascii() else char for char in text)
-    return low if low.isascii() else low.translate(_LOWER)
+    return (text if text.isascii() else text.translate(_LOWER)).lower()  # İ alone has a lower form of two characters
 
 
 def is_word(text: str) -> bool:
@@ -174,21 +177,33 @@ def _luhn(digits: str) -> bool:
 
 @cache
 def _assignment() -> re.Pattern[str]:
-    """Return the pattern of an assignment. Each letter outside ASCII also matches its JSON escape."""
-    return re.compile(re.sub(r"[^\x00-\x7f]", _or_escaped, _source("patterns", "assigned")))
+    """Return the pattern of an assignment. Each letter outside ASCII is also matched decomposed (ñ as n and a tilde, as
+    file names of macOS have it), and as JSON escapes it.
+    """
+    return re.compile(re.sub(r"[^\x00-\x7f]", _in_any_form, _source("patterns", "assigned")))
 
 
-def _or_escaped(found: re.Match[str]) -> str:
-    codes = "|".join(f"{ord(char):04x}" for char in dict.fromkeys((found[0], found[0].upper())))
-    return rf"(?:{found[0]}|\\{{1,8}}u(?:{codes}))"
+def _in_any_form(found: re.Match[str]) -> str:
+    return f"(?:{'|'.join(_forms(found[0]))})".replace("\\", r"\\{1,8}")
+
+
+def _forms(letter: str) -> list[str]:
+    """Return the letter, small and capital, composed and decomposed, and each of these as JSON escapes it."""
+    plain = dict.fromkeys(form for case in (letter, letter.upper()) for form in (case, _decomposed(case)))
+    return [*plain, *("".join(char if char.isascii() else f"\\u{ord(char):04x}" for char in form) for form in plain)]
+
+
+def _decomposed(text: str) -> str:
+    return unicodedata.normalize("NFD", text)
 
 
 @cache
 def _starts() -> Sequence[str]:
-    """Return the beginnings of names of secrets, also as JSON escapes them."""
+    """Return the beginnings of names of secrets, also decomposed and as JSON escapes them."""
     starts = cast(list[str], _shapes()["assigned"]["starts"])
-    letters = {letter for start in starts if not start.isascii() for letter in (start[0], start[0].upper())}
-    return [*starts, *(f"\\u{ord(letter):04x}" for letter in letters)]
+    foreign = [start for start in starts if not start.isascii()]
+    escaped = {form[:6] for start in foreign for form in _forms(start[0]) if form[0] == "\\"}
+    return [*dict.fromkeys((*starts, *map(_decomposed, foreign))), *escaped]
 
 
 def _name_places(text: str) -> list[int]:
@@ -198,7 +213,8 @@ def _name_places(text: str) -> list[int]:
         at = low.find(start)
         while at >= 0:
             before = low[max(0, at - 7) : at] if start[0] == "\\" else ""
-            places.update(range(at - len(before) + len(before.rstrip("\\")), at + 1))
+            backslashes = len(before) - len(before.rstrip("\\"))
+            places.update(range(at - backslashes, at + 1))
             at = low.find(start, at + 1)
     return sorted(places)
 
@@ -241,7 +257,7 @@ def says_secret(key: str, value: str) -> bool:
 @lru_cache(maxsize=1000)
 def _name_of_secret(key: str) -> re.Match[str] | None:
     """Return the match of a secret's name in this key. Remembered, because keys of records repeat."""
-    named = _pattern("named").search(key)
+    named = _pattern("named").search(unicodedata.normalize("NFC", key))
     return named if named and _is_secret_name(named) else None
 
 
@@ -251,18 +267,23 @@ def _is_secret_name(found: re.Match[str]) -> bool:
     before = found.string[max(0, found.start() - 20) : found.start()]
     if ends_with_break(found.string, found.start()):
         before = ""
-    if word.lower() == "pass" and not more and not re.search(r"[\w-]$", before):  # "PASS: test_2" tells of a test
-        told = found.string[found.end("more") : found.end("more") + 80]
-        value = re.match(r"\s?[:=]\s?(\w+)", told)
-        if not re.match(r"""=|\\*["']|$""", told) and not (
-            word.islower() and (re.search(r"(?:^|[\n{,]|\\n)\s*$", before) or (value and _is_coined(value[1])))
-        ):
-            return False
+    if word.lower() == "pass" and not more and _tells_of_a_test(found, before):
+        return False
     if word.lower() in ("_key", "-key") and _pattern("plain_key").search(before + word[0]):
         return False
     if more[:1].isalpha() and not (more[0].isupper() and word[-1].islower()):
         return False
     return not any(_matches("about", part) for part in re.split(r"[\W_]+|(?<=[a-z])(?=[A-Z])", more))
+
+
+def _tells_of_a_test(found: re.Match[str], before: str) -> bool:
+    """Whether the word pass tells of a test, as in "PASS: test_2", and names no password, as in `pass = "…"`."""
+    told = found.string[found.end("more") : found.end("more") + 80]
+    if re.search(r"[\w-]$", before) or re.match(r"""=|\\*["']|$""", told):
+        return False
+    value = re.match(r"\s?[:=]\s?(\w+)", told)
+    begins = re.search(r"(?:^|[\n{,]|\\n)\s*$", before) is not None
+    return not (found["password"].islower() and (begins or (value and _is_coined(value[1]))))
 
 
 def _is_secret_value(value: str, *, quoted: bool, found: re.Match[str]) -> bool:
@@ -274,13 +295,14 @@ def _is_secret_value(value: str, *, quoted: bool, found: re.Match[str]) -> bool:
     if any(map(str.isspace, value)):
         return bool(found["password"]) and quoted and _is_phrase(value)
     if not found["password"]:
-        coined = (letter and (digit or _is_mixed_case(value))) or (variable and len(value) > 15)
-        return (len(value) >= 8 and letter and digit) or (len(value) >= 12 and coined)
+        if letter and (digit or (len(value) >= 12 and _is_mixed_case(value))):
+            return len(value) >= 8
+        return variable and len(value) >= 16
     if variable and len(value) >= 4:
         return True
     if quoted:
         return len(value) >= 4 and any(map(str.isalnum, value))
-    if digit and (letter or len(value) >= 5):
+    if digit:
         return len(value) >= 5
     mixed = letter and any(not char.isalnum() and char not in "-_./:" for char in value)
     inner = not value.istitle() and any(map(str.isupper, value)) and any(map(str.islower, value))
@@ -353,7 +375,7 @@ def _userinfo(text: str) -> Iterator[Span]:
 
 def _flags(text: str) -> Iterator[Span]:
     """Yield passwords and keys on a command line."""
-    low, flag_words = text.lower(), _shapes()["flag_words"]
+    low, flag_words = _lower(text), _shapes()["flag_words"]
     present = {word for word in _all_flag_words() if word in low}
     for name in _shapes()["flags"]:
         if present.isdisjoint(flag_words[name]):
@@ -386,8 +408,26 @@ def _accounts(text: str) -> Iterator[Span]:
 
 def _columns(text: str) -> Iterator[Span]:
     """Yield the values below the name of a secret in a table, as CSV or as databases print it."""
-    if "\\" in text:  # a table within JSON
-        text = _ESCAPED_BREAK.sub(lambda found: ("\t" if found[0][-1] == "t" else "\n").rjust(len(found[0])), text)
+    yield from _values_below(text)
+    for escape in sorted({found[1] for found in _ESCAPED.finditer(text) if found[2] != '"'}):
+        yield from _values_below(_unescaped(text, escape))  # within JSON, \\n may be a break or a path such as C:\new
+
+
+def _unescaped(text: str, escape: str = "") -> str:
+    """Return the text with quotes, tabs and line breaks as they were before JSON escaped them, each at its old index.
+
+    escape: the backslashes before a break or tab that is meant; without them, any number.
+    """
+
+    def plain(found: re.Match[str]) -> str:
+        meant = found[2] == '"' or escape in ("", found[1])
+        return _PLAIN[found[2]].ljust(len(found[0])) if meant else found[0]
+
+    return _ESCAPED.sub(plain, text)
+
+
+def _values_below(text: str) -> Iterator[Span]:
+    """Yield the values below the names of secrets in the tables of a text in which nothing is escaped."""
     done = 0
     for word in _pattern("columns").finditer(text):
         if word.start() < done:
@@ -395,29 +435,40 @@ def _columns(text: str) -> Iterator[Span]:
         begin = max(text.rfind("\n", 0, word.start()) + 1, word.start() - 500)
         ended = text.find("\n", word.end(), word.end() + 500)
         end = ended if ended >= 0 else len(text)
-        head = _BEFORE_COLUMNS.split(text[begin:end].rstrip("\r"))[-1] if end - begin < 1000 else ""
-        if len(head) < end - word.start():  # not in the line's last run of names
+        head = _BEFORE_COLUMNS.split(text[begin:end])[-1] if end - begin < 1000 else ""
+        mark = next((mark for mark in "|\t;," if mark in head), "")
+        if not mark or len(head) < end - word.start():  # one column, or not in the line's last run of names
             continue
-        mark = next((mark for mark in "|\t;," if mark in head), "\n")
-        cells = head.split(mark) if mark != "\n" else []
+        cells = [head[slice(*span)] for span in _cells(head, mark)]
         named = {
             at: found
             for at, cell in enumerate(cells)
-            if (found := _pattern("named").search(cell.strip(' \t\r"'))) and _is_secret_name(found)
+            if (found := _pattern("named").search(cell.strip(' \t"'))) and _is_secret_name(found)
         }
         at = end + 1
         while named and at < len(text):
             end = (text.find("\n", at) + 1 or len(text) + 1) - 1
-            row, start = text[at:end].split(mark), at
+            row = _cells(text[at:end], mark)
             if len(row) < len(cells) and not _RULER.fullmatch(text, at, end):
                 break
-            for number, cell in enumerate(row[: len(cells)]):
-                value = cell.strip(" \t\r\"'}")
-                if number in named and value and _is_secret_value(value, quoted=False, found=named[number]):
-                    begin = start + cell.index(value)
-                    yield begin, begin + len(value)
-                start += len(cell) + 1
+            for number, found in named.items():
+                start, stop = row[number] if number < len(row) else (0, 0)
+                value = text[at + start : at + stop].strip(" \t\"'}")
+                if value and _is_secret_value(value, quoted=False, found=found):
+                    start = text.index(value, at + start)
+                    yield start, start + len(value)
             done = at = end + 1
+
+
+def _cells(line: str, mark: str) -> list[Span]:
+    """Return the spans of a row's cells. A mark between quotes ("Smith, Ann") separates none."""
+    return [found.span(1) for found in _cell_pattern(mark).finditer(line)]
+
+
+@cache
+def _cell_pattern(mark: str) -> re.Pattern[str]:
+    quoted = r' {0,8}"[^"]*"(?:[^"MARK]*"[^"]*")*[^"MARK]*(?=MARK|$)'
+    return re.compile(rf"(?:^|MARK)({quoted}|[^MARK]*)".replace("MARK", re.escape(mark)))
 
 
 def _wallets(text: str) -> Iterator[Span]:
@@ -433,8 +484,8 @@ def _keys_by_words(text: str) -> Iterator[Span]:
         is_hex = re.fullmatch("[0-9a-fA-F]+", value) and len(value) % 2 == 0 and len(set(value)) > 6
         if not is_hex and not _looks_random(value):
             continue
-        before = text[max(0, found.start() - 60) : found.start()].rpartition("\n\n")[2]
-        after = text[found.end() : found.end() + 30].partition("\n")[0]
+        before = re.split(r"\n[ \n]*\n", _unescaped(text[max(0, found.start() - 60) : found.start()]))[-1]
+        after = _unescaped(text[found.end() : found.end() + 30]).partition("\n")[0]
         is_called_key = any(_pattern("beside").search(near) for near in (before, after))
         if is_called_key and not _pattern("digests").search(f"{before} {after}"):
             yield found.span()
