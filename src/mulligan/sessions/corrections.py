@@ -153,7 +153,7 @@ def _spelled_out(typed: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True)
-class _Patterns:
+class _CorrectionPatterns:
     """What sentences begin with, in all languages.
 
     Attributes:
@@ -170,7 +170,7 @@ class _Patterns:
 
 
 @cache
-def _patterns() -> _Patterns:
+def _patterns() -> _CorrectionPatterns:
     """The patterns, which are read when they are first needed."""
     words = _words()
     after = [rf"(?:(?:{language['no']}){_BETWEEN}){{1,2}}(?:{language['then']})" for language in words]
@@ -178,7 +178,7 @@ def _patterns() -> _Patterns:
     no = "|".join(language["no"] for language in words)
     fine = [f"(?:(?:{no}){_BETWEEN})?(?:{phrase})" for language in words for phrase in language["fine"]]
     tasks = [language["task"] for language in words if "task" in language]
-    return _Patterns(
+    return _CorrectionPatterns(
         corrects=re.compile("|".join([*after, *says]), re.IGNORECASE),
         bare_no=re.compile(rf"(?:(?:{no})\W*){{1,2}}", re.IGNORECASE),
         harmless=re.compile("|".join(fine), re.IGNORECASE),
