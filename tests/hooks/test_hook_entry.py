@@ -499,7 +499,8 @@ def test_an_agent_that_never_ends_its_payload_is_left_in_time(place: Place) -> N
 def test_on_a_full_disk_the_agent_goes_on_and_the_error_is_noted(place: Place, tmp_path: Path) -> None:
     """No file may grow any more: writes fail as on a full disk. The file for the last errors has its room already."""
     Journal().close()
-    small = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
+    small = "import resource, runpy, sys; sys.dont_write_bytecode = True; "
+    small += "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
     small += "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
     small += "sys.argv = ['mulligan-hook', 'claude']; runpy.run_module('mulligan.hooks.entry', run_name='__main__')"
     ran = subprocess.run(
