@@ -157,7 +157,7 @@ async def test_a_driver_is_killed_and_the_next_one_resumes(here: Path) -> None:
 
 
 async def test_an_interrupted_run_is_recorded_as_such_and_resumes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "ENDING", LONG)
+    monkeypatch.setattr(cluster, "INTERRUPT_SECONDS", LONG)
     os.mkfifo(here / "stuck")
     run = asyncio.create_task(ran(cases(here, "easy", "stuck"), on="ray"))
     await stuck(here / "stuck")
