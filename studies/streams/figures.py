@@ -137,6 +137,30 @@ def parts(tasks: Sequence[Task], name: str, of: Callable[[Task], str]) -> Table:
     return Table([name, "tasks", *tasks[0].rows], cells)
 
 
+def shown(tasks: Sequence[Task], pairs: Sequence[tuple[str, str]], by: str) -> Table:
+    """Each arm against its reference, in the tasks where it recalled something and in those where it recalled nothing.
+    equal: the tasks with the same score, tokens and tries in both arms."""
+    cells = list[list[str]]()
+    for arm, reference in pairs:
+        for something in (False, True):
+            those = [task for task in tasks if (task.rows[arm].recalled > 0) == something]
+            if not those:
+                continue
+            one = difference(those, arm, reference, by)
+            sides = [[(t.score(a), t.rows[a].tokens, t.rows[a].trials) for t in those] for a in (reference, arm)]
+            equal = sum(theirs == ours for theirs, ours in zip(*sides, strict=True))
+            means = [
+                f"{fmean(side[n] for side in values):{form}}"
+                for n, form in ((0, ".3f"), (1, ",.0f"))
+                for values in sides
+            ]
+            interval = "" if one.low is None else f"{one.low:+.3f} to {one.high:+.3f}"
+            what = f"{arm}: {'something' if something else 'nothing'} shown"
+            cells.append([what, str(len(those)), *means, f"{one.value:+.3f}", interval, str(equal)])
+    heads = ["tasks of", "tasks", "score of the reference", "score", "its tokens", "tokens"]
+    return Table([*heads, "difference", "95 % interval", "equal"], cells)
+
+
 async def figures(
     addresses: Sequence[str], pairs: Sequence[tuple[str, str]], by: str, chosen: Sequence[str]
 ) -> list[Block]:
@@ -155,7 +179,7 @@ async def figures(
     by_turn = parts(all_tasks, "turn of its kind", lambda task: str(task.turn))
     by_kind = parts(all_tasks, "kind", lambda task: task.kind)
     compared = (tests(all_tasks, pairs, by), at_equal_tokens(all_tasks, pairs, by))
-    return [*blocks, both, arms(all_tasks), *compared, by_turn, by_kind]
+    return [*blocks, both, arms(all_tasks), *compared, shown(all_tasks, pairs, by), by_turn, by_kind]
 
 
 if __name__ == "__main__":

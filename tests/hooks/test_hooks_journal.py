@@ -39,6 +39,14 @@ def test_a_cursor_moves_only_from_where_it_was(home: Path) -> None:
         assert journal.sessions(due=True) == []
 
 
+def test_the_newest_sessions_stand_at_the_end(home: Path) -> None:
+    with Journal() as journal:
+        for session in ("s1", "s2", "s3"):
+            journal.seen(START._replace(session=session), "p")
+        assert [one.session for one in journal.sessions()] == ["s1", "s2", "s3"]
+        assert [one.session for one in journal.sessions(last=2)] == ["s2", "s3"]
+
+
 def test_a_session_that_was_never_seen_gets_a_cursor_once(home: Path) -> None:
     with Journal() as journal:
         assert journal.advance("codex", "old", before=None, cursor=[1])

@@ -301,9 +301,9 @@ def _entry(lesson: Known, room: int) -> str:
     date = time.strftime(" (as of %Y-%m-%d)", time.gmtime(lesson.date)) if lesson.date else ""
     unproven = date if lesson.kept else f" (seen once, {_judged(lesson)}){date}"
     lines = [line for line in lesson.content.strip().splitlines() if line.strip()]
-    said = lesson.title.removeprefix("The user: ")
-    if said != lesson.title:  # the action before it was of that day; the title quotes the sentence unless it is long
-        lines = [line for line in lines if not line.startswith("after: ") and line != f'the user said: "{said}"']
+    if "correction" in lesson.tags:  # the action before it was of that day; the title quotes a short sentence whole
+        quote = f'the user said: "{lesson.title.partition(": ")[2]}"'
+        lines = [line for line in lines if line != quote and not line.startswith("after: ")]
     text = re.sub(_FENCES, "‹", "\n".join([f"- {lesson.title}{unproven}", *(f"  {line}" for line in lines)]))
     return (text if len(text) < room else text[: room - 2].rstrip() + "…") + "\n"
 
