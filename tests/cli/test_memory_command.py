@@ -308,6 +308,13 @@ def test_an_export_is_imported_again(mulligan: Run, monkeypatch: pytest.MonkeyPa
     assert mulligan("memory", "import", "bank.json", "--agent-id", "other").out == f"{id}\n"
 
 
+def test_an_import_reads_standard_input(process: Run) -> None:
+    id = process("memory", "add", *FIRST).out.strip()
+    export = process("memory", "export").out
+    assert process("memory", "import", "-", "--bank", "other", stdin=export).out == f"{id}\n"
+    assert process("memory", "import", "-", stdin="not JSON").status == 2
+
+
 def test_an_older_name_of_a_command_does_what_todays_words_do(mulligan: Run, here: Path) -> None:
     id = mulligan("memory", "add", *FIRST).out.strip()
     for word in ("pin", "retire"):

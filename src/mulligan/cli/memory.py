@@ -599,10 +599,11 @@ def import_(file: str) -> None:
     """Import the lessons in FILE.
 
     FILE is an export from Mulligan, a coding agent's Markdown notes (a MEMORY.md or its folder), or a file from mem0,
-    Letta, Graphiti, mcp-memory-service, ReasoningBank-MCP or the official memory server. The lessons go to the agents
-    that the file names or, with --bank, all to that agent. The whole file is checked before anything is stored.
-    Existing lessons are skipped.
+    Letta, Graphiti, mcp-memory-service, ReasoningBank-MCP or the official memory server. With -, JSON is read from
+    standard input. The lessons go to the agents that the file names or, with --bank, all to that agent. The whole file
+    is checked before anything is stored. Existing lessons are skipped.
     """
+    file = "/dev/stdin" if file == "-" else file
     agent = None if named_agent() in (None, EVERY) else writing()
     with Counting() as shown:
         embedding = partial(shown.at, "computing vectors")
