@@ -42,15 +42,8 @@ class Agent:
         temperature = self._step.temperature if past.temperature is None else past.temperature
         step = replace(self._step, temperature=temperature)
         async with self._tools.open(episode) as toolbox:
-            result = await perform(
-                step,
-                message,
-                self._model,
-                self._journal,
-                toolbox,
-                seed=episode.head.seed + number,
-                images=episode.task.images,
-            )
+            seed, images = episode.head.seed + number, episode.task.images
+            result = await perform(step, message, self._model, self._journal, toolbox, seed, images)
             artifacts = await toolbox.artifacts(number)
         output = program(result.text, episode.task.prompt) if self._extracts_code else result.text
         return Attempt(output, result.steps, Outcome(halted=result.halted) if result.halted else None, artifacts)

@@ -571,7 +571,7 @@ class Bank:
     async def work(self, seconds: float | None = None, *, ask: bool = False) -> int:
         """Does pending jobs of any process until none is due or the time is up. Returns how many.
 
-        ask: Whether to do also what waits for a learning budget: questions about episodes, and replays.
+        ask: Whether to also do what waits for a learning budget: questions about episodes, and replays.
         """
         until = None if seconds is None else time.monotonic() + seconds
         if ask and self.thinks:

@@ -25,8 +25,7 @@ from mulligan.core.records import Json
 T = TypeVar("T")
 
 Migration: TypeAlias = Callable[[str, Json], Json]
-"""Takes the name of the class ("Episode", or "Event" for all events) and its JSON, and returns the JSON of the next
-schema."""
+"""Takes the name of a class ("Episode", or "Event" for all events) and its JSON; returns that of the next schema."""
 
 MIGRATIONS: tuple[Migration, ...] = ()
 """The first migrates from schema 1 to 2, and so on. A released one is never changed."""

@@ -138,8 +138,8 @@ def _codes(error: BaseException) -> list[str]:
 def retry_after(error: BaseException) -> float | None:
     """The seconds that the server asked the client to wait, as the exception carries them; None if it did not."""
     if isinstance(error, BaseExceptionGroup):
-        inner = map(retry_after, cast("BaseExceptionGroup[BaseException]", error).exceptions)
-        return max((cause for cause in inner if cause is not None), default=None)
+        waits = map(retry_after, cast("BaseExceptionGroup[BaseException]", error).exceptions)
+        return max((seconds for seconds in waits if seconds is not None), default=None)
     for cause in _causes(error):
         if (seconds := _seconds(_get(cause, "retry_after"))) is not None:
             return seconds

@@ -1,4 +1,4 @@
-"""What a store keeps of lessons besides their text: versions, links, recalls, outcomes, accounts, and whole banks.
+"""The records that a store of lessons takes and returns: additions, versions, recalls, accounts, and whole banks.
 
 Vectors and terms are opaque bytes here: the bank makes and reads them.
 """
@@ -134,8 +134,7 @@ class Version:
 
     @property
     def word(self) -> str:
-        """The change in the words that people read: "merged" for a lesson that began as a merger, "shown" for
-        "used"."""
+        """The change as people read it: "merged" for a lesson that began as a merger, "shown" for "used"."""
         if self.change == "added" and self.lesson is not None and self.lesson.origin.kind == "merged":
             return "merged"
         return "shown" if self.change == "used" else self.change

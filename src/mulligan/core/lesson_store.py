@@ -62,8 +62,7 @@ class LessonChanges(LessonReader, Protocol):
     async def delta(
         self, agent_id: str | None, embedder: str | None, since: int = 0, *, queries: bool = False
     ) -> Delta:
-        """The changes since the `tip` of an earlier `Delta`. embedder: whose vectors are included. queries: include the
-        vectors of past tasks."""
+        """The changes since the `tip` of a `Delta`, with this embedder's vectors; queries: also of past tasks."""
         ...
 
     async def unembedded(self, agent_id: str | None, embedder: str, limit: int) -> Sequence[Lesson]:
@@ -174,8 +173,7 @@ class LessonEditor(Protocol):
         ...
 
     async def redact(self, agent_id: str, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]) -> bool:
-        """Changes the context of a lesson throughout its history, as if it had never been different. Returns False if
-        that changes nothing."""
+        """Changes the context of a lesson in its whole history. Returns False if that changes nothing."""
         ...
 
 
@@ -202,8 +200,7 @@ class RecallRecords(Protocol):
         ...
 
     async def relevances(self, agent_id: str | None, limit: int) -> Sequence[tuple[float, bool]]:
-        """The score of each lesson that was shown, with the outcome, for the newest `limit` recalls with a known
-        outcome."""
+        """For the newest `limit` recalls with a known outcome: the score of each lesson shown, and the outcome."""
         ...
 
     async def retired_for_harm(self, agent_id: str | None) -> Mapping[str, str]:
@@ -215,8 +212,7 @@ class Accounts(Protocol):
     """Accounts of earlier episodes."""
 
     async def keep_accounts(self, agent_id: str, accounts: Sequence[Account], most: int) -> None:
-        """Stores accounts in place of older ones of the same episodes, and keeps only the newest `most` of a
-        project."""
+        """Stores accounts, in place of older ones of their episodes, and keeps the newest `most` of a project."""
         ...
 
     async def accounts(self, agent_id: str | None, project: str, limit: int) -> Sequence[Account]:

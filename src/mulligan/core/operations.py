@@ -120,8 +120,7 @@ def _enter(watcher: Watcher, done: Operation) -> AbstractContextManager[object] 
 
 @contextmanager
 def asking(model: Model, question: Question, role: str) -> Generator[Callable[[Answer], Answer]]:
-    """An operation in which the block asks a model and passes the answer to the function that it is given. role: who
-    asks, such as "actor"."""
+    """An operation in which the block asks a model and hands in the answer. role: who asks, such as "actor"."""
     with operation("model", model.id, {"role": role}) as done:
         if _watchers:
             done.content = {"question": "\n\n".join(message.text for message in question.messages)}

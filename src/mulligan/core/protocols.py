@@ -363,8 +363,7 @@ class Workspace(Protocol):
         ...
 
     def aside(self, episode: Episode, state: str) -> AbstractAsyncContextManager[Checkout]:
-        """A second folder in this state of the episode. It is removed when the block ends, and changes there are
-        lost."""
+        """A second folder in this state of the episode, removed with all changes when the block ends."""
         ...
 
     async def close(self, episode: Episode) -> None:
@@ -391,16 +390,14 @@ Observer = Callable[[Episode, Event], None]
 
 @runtime_checkable
 class Toolset(Protocol):
-    """One tool, or those of one server: a plug-in of `tools/`. Built anew for each drive, and used by one task at a
-    time.
+    """One tool, or those of one server: a plug-in of `tools/`. Each drive builds its own; one task uses it at a time.
 
     Its settings and ports are keyword parameters, like those of a role. A tool that has a parameter `folder` gets the
     absolute path of the folder that it may work in.
     """
 
     async def offer(self) -> Sequence[Tool]:
-        """The tools that can be called. Raises `ToolError` if they cannot be listed, for example if a server is
-        down."""
+        """The tools that can be called. Raises `ToolError` if they cannot be listed: its server may be down."""
         ...
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
@@ -428,8 +425,7 @@ class Toolbox(Protocol):
         ...
 
     async def call(self, source: str, tool: str, arguments: Mapping[str, Json]) -> ToolResult:
-        """Checks the arguments and calls the tool. Mistakes of the tool or the caller give a failed result, no
-        error."""
+        """Checks the arguments and calls the tool. Mistakes of the tool or the caller give a failed result."""
         ...
 
     def saw(self, result: ToolResult) -> None:

@@ -582,8 +582,7 @@ class Episode:
 
     @property
     def judged(self) -> bool:
-        """Whether at least one trial got a verdict. False for an episode that ended unconfirmed, whatever verdicts its
-        earlier trials got."""
+        """Whether at least one trial got a verdict that counts; none does in an episode that ended unconfirmed."""
         unconfirmed = self.stop is not None and self.stop.reason == "unconfirmed"
         return not unconfirmed and any(t.feedback is not None and t.feedback.passed is not None for t in self.trials)
 

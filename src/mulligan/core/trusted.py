@@ -18,7 +18,7 @@ BANK = ".mulligan"
 """The folder beside a project file that holds the project's store."""
 
 HOME = "MULLIGAN_TRUST_HOME"
-"""The environment variable that keeps the notes in the old place if a `.env` names another MULLIGAN_HOME."""
+"""The environment variable with the home of the notes. Set if a `.env` names another MULLIGAN_HOME."""
 
 _OWNER = "owner"
 

@@ -9,8 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from mulligan.core.records import Json
 
 QueueStatus: TypeAlias = Literal["queued", "running", "done", "failed", "waiting"]
-""""waiting": until a caller commits the answer to the question in it."""
-
+"""Work that is "waiting" waits for a caller's answer, or for what its `remark` says."""
 
 QUOTA = "quota"
 """The kind of the entry that holds how much of its quota an agent has used. It only waits: nobody claims it."""
@@ -40,8 +39,7 @@ class Queued:
 
     @property
     def remark(self) -> str:
-        """Why the last attempt failed, or what waiting work waits for, if that is not an answer (`why` in the
-        payload)."""
+        """Why the last attempt failed; else what the work waits for, if that is not an answer (`why`)."""
         waiting: Mapping[str, Any] = self.payload if self.status == "waiting" else {}  # pyright: ignore[reportAssignmentType]
         return self.error or str(waiting.get("why", ""))
 

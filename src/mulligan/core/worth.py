@@ -94,8 +94,7 @@ class Tally:
     evidence: tuple[float, ...] = ()
 
     def with_outcome(self, success: bool) -> Tally:
-        """The tally with the outcome of a recall that showed or withheld it. If a draw decided, call `with_draw`,
-        too."""
+        """The tally with the outcome of a recall that showed or withheld it. After a draw, call `with_draw`, too."""
         return replace(self, known=self.known + 1, solved=self.solved + success)
 
     def with_draw(self, success: bool, *, withheld: bool, share: float, halflife: float | None = HALFLIFE) -> Tally:

@@ -163,8 +163,7 @@ def both_ways(function: F) -> F:
 
 
 def kept_both_ways(store: T) -> T:
-    """The store for synchronous and asynchronous callers. Unless it is marked `both_ways`, the keeper runs its
-    calls."""
+    """The store for synchronous and asynchronous callers. The keeper runs its calls unless it is `both_ways`."""
     return store if getattr(store, "both_ways", False) else cast(T, Settling(store, keeper))
 
 

@@ -134,8 +134,7 @@ class Contrastive:
 
 
 def contrast_texts(failed: Attempt, passed: Attempt, tokens: int) -> tuple[str, str, str]:
-    """Words two attempts for a prompt within this many tokens: the steps that both begin with, then the rest of
-    each."""
+    """Two attempts for a prompt, within this many tokens: the steps that both begin with, and the rest of each."""
     pairs = zip(failed.steps, passed.steps, strict=False)
     same = len(list(takewhile(lambda pair: _same(*pair), pairs)))
     head = _bounded(failed.steps[:same], 1, tokens // 4)

@@ -61,9 +61,9 @@ class Connection:
             await self._stop.wait()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Tells who waits for the client why there is none. After it was there, its requests report what is wrong.
+        """Tells those who wait for the client why there will be none. Later errors show in the client's requests.
 
-        A task that is cancelled before its first step runs no line of `_hold`, but it ends here, too.
+        As a callback this also runs for a task that is cancelled before its first step, which no `finally` would.
         """
         error = None if task.cancelled() else task.exception()
         if not self._ready.done():

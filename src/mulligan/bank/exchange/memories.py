@@ -36,11 +36,11 @@ class MemoryFormat:
     Attributes:
         name: the program that writes them.
         text: the key of what is remembered.
-        marks: a key that tells the records of this program from others. Its records have both keys.
+        marks: another key of these records, which those of other programs do not have.
         id, title, kind: the keys of these.
         since: keys of the time when the record was stored; the first one present counts.
         owners: keys of the record's owners.
-        until: keys of a time since which the record is no longer true.
+        until: keys of the time when the record stopped being true.
         date: the key of the time when it was true.
         expires: the key of the time until which it is remembered.
     """

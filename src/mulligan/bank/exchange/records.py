@@ -73,8 +73,7 @@ class JsonRecord:
         return tuple(cast(list[str], items))
 
     def time(self, key: str) -> float | None:
-        """Seconds since the epoch; None if there is no time. A time without a zone is in UTC, as the programs write
-        it."""
+        """Seconds since the epoch; None if there is no time. A time without a zone is in UTC."""
         text = self.get(key, str, "a time such as 2025-10-31T12:00:00+00:00")
         if not text:
             return None

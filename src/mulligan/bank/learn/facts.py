@@ -356,8 +356,7 @@ def _steps(episode: Episode) -> Iterator[tuple[int, Step]]:
 
 
 def _facts_of_steps(episode: Episode, project: str) -> Iterator[Lesson]:
-    """Facts about refused actions, with a similar action that worked later; and about the action that showed the answer
-    of a solved episode."""
+    """Facts about refused actions, with a similar one that worked later, and about the one that showed the answer."""
     steps = list(_steps(episode))
     replaced: dict[str, tuple[int, list[Step]]] = {}  # by the action that worked: its trial, and the refused steps
     for n, (_, step) in enumerate(steps):

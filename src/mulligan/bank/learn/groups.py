@@ -73,7 +73,7 @@ class Closed:
         success, score: the outcome of the best one, as far as it is known.
         output: the output of the best one, shortened.
         learned: what was learned.
-        failed: why the bank's model could not choose or learn; "" if it could, or there is no model.
+        failed: the error of the bank's model, if it was asked to choose or to learn and failed; else "".
     """
 
     id: str
@@ -272,8 +272,7 @@ class Groups:
     # --- the job that a group is stored as --------------------------------------------------------------------------
 
     async def _look(self, id: str) -> Queued:
-        """The group's job. Raises `NotFound` (also for another agent or project), or `InvalidInput` if it has
-        expired."""
+        """The group's job. Raises `NotFound`, also for another agent or project, and `InvalidInput` if it expired."""
         try:
             work = await self._queue.look(self._ports.writes, id)
             fields = work.payload if work.status != "done" else work.result

@@ -70,8 +70,7 @@ class LessonWriter:
         return await self._embedded(entries) if embed else entries
 
     async def _embedded(self, entries: Sequence[Addition], known: Container[str] = ()) -> list[Addition]:
-        """The entries with vectors, if the embedder answers. known: fingerprints of lessons that are embedded
-        already."""
+        """The entries with vectors, if the embedder answers. known: fingerprints of lessons that have vectors."""
         new = [entry for entry in entries if entry.fingerprint not in known]
         parts = await self._ports.vectors.parts([entry.lesson for entry in new]) if new else None
         if parts is None:

@@ -50,8 +50,7 @@ YOUNG = 20
 LESSON_WORDS = 28
 """Words of a short lesson. Where words are compared, the size of a bank is its words divided by this."""
 CHANCE = 3.5
-"""The BM25 score that a short query may get by chance. What a longer query is expected to get beyond it is
-subtracted."""
+"""The BM25 score that a short query may get by chance. What a longer one may get beyond it is subtracted."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,7 @@ class WordScores:
 
 
 class Segment:
-    """Postings sorted by term: `slots[starts[i]:starts[i + 1]]` hold the term `hashes[i]`, as often as `counts`
-    says."""
+    """Postings sorted by term: `slots[starts[i]:starts[i + 1]]` hold the term `hashes[i]`; `counts` says how often."""
 
     hashes: Array
     starts: Array

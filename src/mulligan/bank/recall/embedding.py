@@ -56,7 +56,7 @@ class Vectors:
         return self.embedder.id if self.embedder else None
 
     async def of(self, texts: Sequence[str]) -> Any:
-        """A unit vector for each text (numpy, float32); None if there is no embedder or it failed."""
+        """A unit vector for each text (numpy, float32); None without an embedder, or if the embedder fails."""
         if self.embedder is None:
             return None
         import numpy as np
@@ -96,7 +96,7 @@ class Vectors:
     async def parts(self, lessons: Sequence[Lesson]) -> list[Mapping[Part, bytes]] | None:
         """The vectors of each lesson and of the task that it was learned from, as the bytes that the store keeps.
 
-        None if there is no embedder or it failed.
+        Returns None without an embedder, or if the embedder fails.
         """
         wanted: list[dict[Part, str]] = [
             {"lesson": embedding_text(lesson), **({"query": lesson.query} if lesson.query.strip() else {})}
@@ -113,7 +113,7 @@ class Vectors:
 LONGEST = 200
 """Tokens of a piece, as `text.truncate` estimates them: 256 word pieces with room for a bad estimate."""
 _FULL = 250
-"""Tokens beyond which a piece takes no more words of Chinese or Japanese. They can be as long as a piece."""
+"""Tokens beyond which a piece takes no further Chinese or Japanese word, which can be as long as a piece."""
 _CHINESE = "\u2e80"
 """The first of the characters that `estimate` counts as a token each."""
 
@@ -135,8 +135,8 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Array:
 def pieces(text: str) -> list[str]:
     """The text cut between words into pieces of about equal length, none much longer than `LONGEST` tokens.
 
-    Words in other scripts than Chinese are never that long, but for encoded data: pieces with these are cut as they
-    always were, so that stored vectors hold.
+    Only a Chinese or Japanese word ends a piece early. The long words of encoded data do not, because stores hold
+    vectors of pieces that were cut so.
     """
     if len(text) <= LONGEST or (total := estimate(text)) <= LONGEST:
         return [text]

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 from mulligan.bank.learn.facts import has_reason, mark_contradictions
 from mulligan.bank.learn.trajectory import account_text
@@ -46,14 +45,6 @@ class RecallRequest:
     priced: bool
 
 
-class _Matches(NamedTuple):
-    """The lessons that suit a request, by id, the choice of those to show, and notes for the recall."""
-
-    chosen: Chosen
-    lessons: Mapping[str, Lesson]
-    notes: Sequence[str]
-
-
 class Recaller:
     """Recalls the lessons of one agent."""
 
@@ -64,9 +55,8 @@ class Recaller:
     async def recall(self, request: RecallRequest, warning: str) -> Recall:
         """See `Bank.recall`. warning: a note for the recall, such as that a change could not be marked; "" for none."""
         settings, project = self._ports.settings, self._ports.project
-        matches = await self._matches(request)
-        by_id, notes = matches.lessons, matches.notes
-        chosen, entries, others = await self._affordable(request, matches)
+        chosen, by_id, notes = await self._matches(request)
+        chosen, entries, others = await self._affordable(request, chosen, by_id)
         candidates = await self._accounts(request) if "history" in request.forms else ()
         accounts = fitting(candidates, account_text, settings.history_tokens)
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
@@ -86,9 +76,9 @@ class Recaller:
         try:
             if request.counted:
                 await self._lessons.recalled(receipt)
-                notes = [*notes, warning, *_withheld_note(len(withheld)), *await self.retired_for_harm()]
+                notes += [warning, *_withheld_note(len(withheld)), *await self.retired_for_harm()]
         except StoreError as error:  # a store that cannot be written can still be read
-            notes = [*notes, warning, f"without a receipt: {str(error).rstrip('.')}"]
+            notes += [warning, f"without a receipt: {str(error).rstrip('.')}"]
             id, shown = "", everything.without(())
             text = shown.text()
         held = next((HeldBack(id, by_id[id].title, score) for id, score in chosen.held.items() if id in by_id), None)
@@ -104,8 +94,8 @@ class Recaller:
             shown.retry_text(request.task),
         )
 
-    async def _matches(self, request: RecallRequest) -> _Matches:
-        """The lessons of now, or of the moment that the request names, that suit its task."""
+    async def _matches(self, request: RecallRequest) -> tuple[Chosen, Mapping[str, Lesson], list[str]]:
+        """The choice among the lessons of now, or of the request's moment; the chosen by id; notes for the recall."""
         agent_id, query, as_of = self._ports.agent_id, request.query, request.as_of
         notes: list[str] = []
         then: Mapping[str, Lesson] = {}
@@ -135,21 +125,21 @@ class Recaller:
                 break
             # Some were purged meanwhile or cannot be read: choose again without them.
             index.leave_out(set(ids).difference(lesson.id for lesson in lessons))
-        fitting_lessons = [lesson for lesson in mark_contradictions(lessons) if has_reason(lesson, query)]
-        return _Matches(chosen, {lesson.id: lesson for lesson in fitting_lessons}, notes)
+        by_id = {lesson.id: lesson for lesson in mark_contradictions(lessons) if has_reason(lesson, query)}
+        return chosen, by_id, notes
 
     def _why_lexical(self, embedded: bool) -> str:
         vectors = self._ports.vectors
         return vectors.why_not or ("the embedder did not answer" if embedded else "no lesson has a vector yet")
 
     async def _affordable(
-        self, request: RecallRequest, matches: _Matches
+        self, request: RecallRequest, chosen: Chosen, by_id: Mapping[str, Lesson]
     ) -> tuple[Chosen, Sequence[Lesson], Sequence[Lesson]]:
         """The choice, the facts for the notebook that fit into it, and the other lessons, each with its relevance.
 
         In a request that is priced, lessons that are not worth their tokens count as held back.
         """
-        chosen, by_id, settings = matches.chosen, matches.lessons, self._ports.settings
+        settings = self._ports.settings
         entries = [replace(by_id[id], score=score) for id, score in chosen.noted.items() if id in by_id]
         others = [replace(by_id[id], score=score) for id, score in chosen.scores.items() if id in by_id]
         text_of = partial(fact_text, project=self._ports.project)

@@ -31,8 +31,7 @@ RAREST = 0.015
 _HEAD = VERSION.to_bytes(4, "little")
 
 ENTRY = 5
-"""Bytes of one entry: the hash (4, little-endian) and the count (1). The first entry of a blob holds the version and
-the language instead."""
+"""Bytes of one entry: the hash (4, little-endian) and the count (1); in the first one, the version and the language."""
 
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0e00"
 _UNSPACED = (
@@ -177,7 +176,7 @@ def _ranks() -> dict[str, int]:
 LANGUAGE_SAMPLE = 1000
 """Characters at the beginning of a text by which its language is judged."""
 SMALL_WORDS = 300
-"""The most frequent words of a language, by which it is told from others."""
+"""How many words of each language, the most frequent, are used to recognise it."""
 _OWN_LETTERS = {"ı": "tr", "ğ": "tr", "ş": "tr", "ß": "de", "ñ": "es", "ã": "pt", "õ": "pt"}
 """Letters that only one of these languages uses."""
 

@@ -53,8 +53,7 @@ _COMPLETION = ("gen_ai.content.completion", "gen_ai.completion")
 """The oldest form: the name of an event, and its attribute that holds the messages."""
 EVALUATION = "gen_ai.evaluation.result"
 TRIAL = "mulligan.trial"
-"""The attribute of Mulligan's own spans that holds the number of a try. The verdict of a run is that of its last
-try."""
+"""The attribute of Mulligan's own spans with the number of a try. The verdict of a run is that of its last try."""
 _ANNOTATION = re.compile(
     r"(?:trace\.|session\.)?(annotation|evaluation)s\.(\d+)\.\1\.(name|score|label|explanation)|"
     r"()eval\.(.+)\.(score|label|explanation)"

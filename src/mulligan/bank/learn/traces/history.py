@@ -96,7 +96,7 @@ def is_same(one: Turn, other: Turn) -> bool:
 
 
 def _is_result(turn: Turn, other: Turn) -> bool:
-    """Whether this is the result of the same call of a tool that the other turn is, or is a result of."""
+    """Whether a turn is the result of a call. other: the call, or another form of the result."""
     return turn.role == "tool" and (turn.id == other.id if turn.id and other.id else turn.tool == other.tool)
 
 

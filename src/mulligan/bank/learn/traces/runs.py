@@ -188,7 +188,7 @@ class Spans:
         self._db.execute("CREATE INDEX of_response ON events (response)")
 
     def _anchor_with_parents(self, n: int) -> None:
-        """Sets `anchor`, `top` and `outer` (the agent around the own one) of a span and of all spans above it."""
+        """Sets `anchor`, `top` and `outer` (the next agent above) of a span and of all spans above it."""
         query = "SELECT n, trace, parent, kind, anchor, top FROM spans WHERE "
         path: dict[int, Kind] = {}
         row = self._db.execute(f"{query} n = ?", (n,)).fetchone()

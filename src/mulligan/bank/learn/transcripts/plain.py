@@ -25,7 +25,7 @@ _WHO = rf"(?P<who>{'|'.join(_ROLES)})(?: \((?P<tool>[^()]{{1,80}})\))?"
 _SPEAKER = re.compile(rf"(?:#{{1,6}} +)?(?:\*\*)?{_WHO}(?:\*\*)?:(?:\*\*)?(?P<said>.*)", re.IGNORECASE)
 _HEADING = re.compile(rf"#{{1,6}} +{_WHO}(?P<said>)", re.IGNORECASE)
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)")
-"""The opening of a block. Backticks after those that open it make it code within a line."""
+"""The line that opens a block. If backticks follow the opening ones, it only has code within the line."""
 _LONGEST = 10_000
 """Lines within which the end of a fenced block is looked for."""
 
