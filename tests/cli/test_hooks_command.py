@@ -254,6 +254,9 @@ def test_who_says_why_is_set(mulligan: Run, place: Path) -> None:
         (place / name).chmod(0o755)
     said = mulligan("hooks", "set", "why", "command:./judge.sh -r rules.txt 'a b'").out
     assert said == f"why = command:{place / 'judge.sh'} -r {place / 'rules.txt'} 'a b'\n"
+    rules = "Be brief. " * 40
+    said = mulligan("hooks", "set", "why", f"command:./judge.sh '' '{rules}'").out
+    assert said == f"why = command:{place / 'judge.sh'} '' '{rules}'\n", "no word is lost, and a long one is no path"
     (place / "answers.json").write_text('[{"facts": [], "lessons": {"L1": "Make needs the target build here."}}]')
     assert mulligan("hooks", "set", "why", "scripted:answers.json").out == f"why = scripted:{place / 'answers.json'}\n"
     learned(mulligan, "s1", place)

@@ -80,17 +80,14 @@ class Judge:
     async def answer(self, text: str) -> Json:
         """The answer to a question, as JSON. Raises `MulliganError`, `TimeoutError`."""
         ask = self._ask_the_command if self.name.startswith(COMMAND) else self._ask_the_model
-        self._failed = True
         try:
-            content = await ask(text)
-        except BadAnswer:
-            self._failed = False
+            return await ask(text)
+        except BaseException as error:
+            self._failed = not isinstance(error, BadAnswer)
             raise
-        self._failed = False
-        return content
 
     async def _ask_the_command(self, text: str) -> Json:
-        """A command that fails costs no tokens: it hardly got as far as asking a model."""
+        """A command that fails costs no tokens, because it has probably asked no model."""
         output = await _ask_command(self.name.removeprefix(COMMAND), text)
         self._spend(estimate(text) + estimate(output))
         return answer_in(output, _question(text), model=self.name, usage=Usage()).content
@@ -207,10 +204,12 @@ def checked(setting: str, folder: Path) -> str:
 
 def _located_command(command: str, folder: Path) -> str:
     """The command with absolute paths of its program and its files; as it is written if none is relative."""
+
+    def is_path(n: int, word: str) -> bool:
+        return os.path.isfile(folder / word) if n else os.path.dirname(word) != ""
+
     words = _words(command)
-    program = str(folder / words[0]) if words and os.path.dirname(words[0]) else "".join(words[:1])
-    rest = [str(folder / word) if (folder / word).is_file() else word for word in words[1:]]
-    located = tuple(filter(None, (program, *rest)))
+    located = tuple(str(folder / word) if is_path(n, word) else word for n, word in enumerate(words))
     return command if located == words else shlex.join(located)
 
 
