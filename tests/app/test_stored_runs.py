@@ -14,7 +14,7 @@ from mulligan import Episode, ScriptedModel
 from mulligan.app.config import load
 from mulligan.app.recipe import Recipe
 from mulligan.bench.harness.running import resume_benchmark
-from mulligan.bench.report.figures import command_of
+from mulligan.bench.report.about import command_of
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput, JournalDiverged, UnknownName
 from mulligan.core.questions import Question, Sampling

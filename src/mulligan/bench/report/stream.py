@@ -18,7 +18,8 @@ from typing import Any
 from mulligan.bench.harness.plan import STREAM
 from mulligan.bench.harness.running import run_with_id
 from mulligan.bench.harness.stream import NONE, Leg, StreamChoice, legs_of, stream_record
-from mulligan.bench.report.figures import about, read_run
+from mulligan.bench.report.about import about
+from mulligan.bench.report.figures import read_run
 from mulligan.bench.report.page import NONE as EMPTY
 from mulligan.bench.report.page import UNKNOWN
 from mulligan.bench.report.statistics import FEW, Estimate, clustered, groups, holm
