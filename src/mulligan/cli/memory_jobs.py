@@ -9,8 +9,9 @@ import click
 
 from mulligan.app.teaching import memory_command
 from mulligan.cli import memory_words
-from mulligan.cli.memory import dumped, json_of, json_option, memory, model_option, report_learning, say_each
+from mulligan.cli.memory import dumped, json_of, json_option, memory, say_each
 from mulligan.cli.memory_banks import agent_options, for_bank, for_banks, of_work, with_bank, writing
+from mulligan.cli.memory_changes import model_option, report_learning
 from mulligan.cli.memory_words import question_json
 from mulligan.cli.terminal import emit, say
 from mulligan.cli.words import count

@@ -21,7 +21,7 @@ from mulligan.bank.changes import since
 from mulligan.bank.exchange.importing import archives_from_json
 from mulligan.bank.exchange.lesson_page import markdown
 from mulligan.bank.exchange.marked_block import with_block
-from mulligan.cli.memory import dumped, memory, say_changed
+from mulligan.cli.memory import dumped, memory
 from mulligan.cli.memory_banks import (
     agent_options,
     for_bank,
@@ -31,6 +31,7 @@ from mulligan.cli.memory_banks import (
     with_bank,
     writing,
 )
+from mulligan.cli.memory_changes import say_changed
 from mulligan.cli.options import export_options, rating_options, score_of
 from mulligan.cli.terminal import clean, drawn, emit, one_line, put, say
 from mulligan.cli.words import count
