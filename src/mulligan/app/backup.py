@@ -212,7 +212,7 @@ async def restore(config: Config, backup: Path, *, replace: bool = False) -> Res
 
 
 async def erase_again(config: Config, notes: Sequence[Path] = ()) -> tuple[int, int]:
-    """Erases again what came back into the configured store when its database was restored.
+    """Erases what was erased before, after a restore of the configured store's database has brought it back.
 
     Args:
         config: names the store, for a role that serves all agents.

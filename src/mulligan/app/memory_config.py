@@ -89,9 +89,8 @@ def for_reader(config: Config, given: Mapping[str, Json], *, small: bool) -> Map
         return given
     size = table.get("reader", "small" if small else "large")
     forms: list[Json] = ["notebook", "lessons"] if size == "large" else ["lessons"]
-    reader = (
-        "" if "top_k" in table or "threshold" in table else size
-    )  # whoever sets how many are shown has chosen the cost
+    limits_lessons = "top_k" in table or "threshold" in table  # then the user has decided how much recalls may cost
+    reader = "" if limits_lessons else size
     return {"reader": reader, "forms": forms, "learn_share": LEARN_SHARE, **config.table("memory"), **given}
 
 

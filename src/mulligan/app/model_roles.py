@@ -235,7 +235,7 @@ def check_setting(key: str, value: Json) -> None:
     """Raises `InvalidInput` for an invalid value of a role's setting, and `UnknownName` for an unknown setting."""
     if key in _SETTINGS:
         RoleSettings(**{key: value})
-    elif key in ("input_price", "output_price"):  # that one of them is missing is reported elsewhere
+    elif key in ("input_price", "output_price"):  # another check reports a price that is missing
         CallSettings(input_price=value, output_price=value)
     elif key in _CALLS:
         CallSettings(**{key: value})

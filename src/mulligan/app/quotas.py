@@ -140,7 +140,7 @@ class Quotas:
 
     @contextmanager
     def watch(self, done: Operation) -> Generator[None]:
-        """Watches model calls. For work in the background, the agent pays that it belongs to."""
+        """Watches model calls. The agent that background work belongs to pays for it."""
         token = _payer.set(str(done.facts["agent"])) if done.kind == "upkeep" else None
         try:
             yield

@@ -59,7 +59,7 @@ async def run_context(store: Store, episode: Episode, *, only: str | None = None
             receipt = await store.memory.lessons.receipt(agent, episode.recall.id)
     withheld = await store.memory.lessons.there(agent, list(receipt.withheld)) if receipt else ()
     work = await _learning(store, agent, episode, receipt)
-    ids = [str(id) for piece in work for id in _ids(piece.result)]
+    ids = [str(id) for job in work for id in _ids(job.result)]
     lessons = await store.memory.lessons.there(agent, list(dict.fromkeys(ids)))
     why = "" if lessons else _why_nothing(episode, work)
     return replace(context, lessons=lessons, no_lessons_because=why, receipt=receipt, withheld_lessons=withheld)
@@ -86,12 +86,12 @@ def _ids(result: Any) -> Sequence[Any]:
 
 
 def _why_nothing(episode: Episode, work: Sequence[Queued]) -> str:
-    for piece in work:
-        if piece.status in LEARNING:
-            return LEARNING[piece.status]
-        if piece.status == "failed":
-            return f"Learning failed: {piece.error}"
-    reasons = [str(table_of(piece.result).get("nothing_because") or "") for piece in work]
+    for job in work:
+        if job.status in LEARNING:
+            return LEARNING[job.status]
+        if job.status == "failed":
+            return f"Learning failed: {job.error}"
+    reasons = [str(table_of(job.result).get("nothing_because") or "") for job in work]
     if work:
         return next(filter(None, reasons), "Nothing: the bank found nothing new in it.")
     if episode.head.settings.get("learns"):

@@ -60,7 +60,7 @@ LOCK = "hooks-learning.lock"
 _DAY = 86400.0
 _NO_LESSON = re.compile(r"\W*no lesson\b", re.IGNORECASE)
 _QUIET = 3600.0
-"""Seconds after its last message after which a session that reported no end is shown to the judge."""
+"""A session that reported no end is shown to the judge this many seconds after its last message."""
 _SETTLED = _DAY
 """Seconds after which the lessons that a session was shown count as helpful if the session has not ended."""
 _COMMAND_WAIT, _WORKER_WAIT = 120.0, 2.0
@@ -403,7 +403,7 @@ async def learn_since(
         if project and bank_id in ("", project) and not journal.is_paused(old.folder):
             sessions.append((old, project))
     total, judge = Result(), Judge(journal)
-    for n, (old, project) in enumerate(sorted(sessions, key=lambda result: result[0].at)):
+    for n, (old, project) in enumerate(sorted(sessions, key=lambda pair: pair[0].at)):
         progress(n, len(sessions), old)
         session = journal.session(old.agent, old.session, old.subagent)
         if session is None:

@@ -144,8 +144,8 @@ def _configured_provider() -> Any:
     if not exporters:
         return None
     provider = TracerProvider(resource=Resource.create({} if has_name else {"service.name": "mulligan"}))
-    for found in exporters:
-        provider.add_span_processor(BatchSpanProcessor(found))
+    for exporter in exporters:
+        provider.add_span_processor(BatchSpanProcessor(exporter))
     return provider
 
 

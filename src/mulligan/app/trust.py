@@ -169,7 +169,7 @@ def _settings(values: Mapping[str, Json]) -> Iterator[tuple[tuple[str, ...], Jso
 
 
 def _narrows(keys: tuple[str, ...], value: Json, root: Path) -> bool:
-    """Whether a setting runs, redirects and loosens nothing. Unknown settings need trust."""
+    """Whether a setting neither runs nor redirects nor loosens anything. Unknown settings need trust."""
     if keys[0] in _TABLES and len(keys) == 1:
         return True  # not a table, which is an error
     match keys:
@@ -285,37 +285,37 @@ def has_own_bank(root: Path) -> bool:
 _reported: set[tuple[str, str]] = set()
 
 
-def say_held(folder: Contents, *, bank: bool) -> None:
+def say_held(contents: Contents, *, bank: bool) -> None:
     """Logs one line about what is not used, once in this process."""
-    names = _names(folder) if not folder.trusted else []
+    names = _names(contents) if not contents.trusted else []
     names += [f"the bank {BANK}/"] if bank else []
-    key = (str(folder.folder), f"{folder.hash} {bank}")
+    key = (str(contents.folder), f"{contents.hash} {bank}")
     if names and key not in _reported:
         _reported.add(key)
-        log.warning("%s", f"{_state(folder)}, so this is not used: {one_line(', '.join(names), 300)}.{_remedy(folder)}")
+        listed = one_line(", ".join(names), 300)
+        log.warning("%s", f"{_state(contents)}, so this is not used: {listed}.{_remedy(contents)}")
 
 
-def untrusted(folder: Contents) -> str:
+def untrusted(contents: Contents) -> str:
     """Why an agent does not run, and what to do."""
-    return (
-        f"{_state(folder)}, and it would run or redirect: {one_line(', '.join(_names(folder)), 300)}.{_remedy(folder)}"
-    )
+    listed = one_line(", ".join(_names(contents)), 300)
+    return f"{_state(contents)}, and it would run or redirect: {listed}.{_remedy(contents)}"
 
 
-def _names(held: Contents) -> list[str]:
-    names = [item.name for item in held.items]
+def _names(contents: Contents) -> list[str]:
+    names = [item.name for item in contents.items]
     return list(dict.fromkeys(".env" if name.startswith(".env ") else name for name in names if name[:8] != "code of "))
 
 
-def _state(held: Contents) -> str:
-    where = one_line(str(held.folder), 300)
-    if held.unsafe:
-        return f"{where} cannot be trusted ({one_line(held.unsafe, 300)})"
-    changed = held.noted and not held.trusted
+def _state(contents: Contents) -> str:
+    where = one_line(str(contents.folder), 300)
+    if contents.unsafe:
+        return f"{where} cannot be trusted ({one_line(contents.unsafe, 300)})"
+    changed = contents.noted and not contents.trusted
     return f"{where} has changed since you trusted it" if changed else f"{where} is not trusted yet"
 
 
-def _remedy(held: Contents) -> str:
+def _remedy(contents: Contents) -> str:
     cwd = Path(os.path.abspath("."))
-    where = "" if held.folder in (cwd, *cwd.parents) else f" {shlex.quote(one_line(str(held.folder), 300))}"
-    return "" if held.unsafe else f" To see and allow it: mulligan trust{where}"
+    where = "" if contents.folder in (cwd, *cwd.parents) else f" {shlex.quote(one_line(str(contents.folder), 300))}"
+    return "" if contents.unsafe else f" To see and allow it: mulligan trust{where}"

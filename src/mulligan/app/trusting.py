@@ -45,8 +45,8 @@ class Asked:
         return ",".join(dict.fromkeys(part.hash for part in self.parts if part.items))
 
     def trust(self) -> None:
-        """Trusts exactly what was checked. Raises `InvalidInput` if it can never be trusted or the trust not be
-        recorded."""
+        """Trusts exactly what was checked. Raises `InvalidInput` if it can never be trusted, or if the trust cannot
+        be recorded."""
         if self.unsafe:
             raise InvalidInput(f"{self.folder} cannot be trusted: {self.unsafe}.")
         try:

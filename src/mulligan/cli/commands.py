@@ -48,10 +48,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "serve": ("cli.serve", "Serve reflexion-thinking and the memory tools to MCP clients."),
     },
     "Benchmarks, graphs, servers": {
-        "bench": (
-            "bench.commands",
-            "Run benchmarks, and score their cases by hidden targets.",
-        ),
+        "bench": ("bench.commands", "Run benchmarks, and score their cases by hidden targets."),
         "strategies": ("cli.strategies", "Show or reset what adaptive strategies have learned."),
         "graph": ("graphs.command", "Query graph databases, load them from files, or write a sample."),
         "ask-graph": (

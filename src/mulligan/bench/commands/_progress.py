@@ -24,7 +24,7 @@ from mulligan.text.states import DOING, STATES, state_of
 STATE_OF_STATUS = {"solved": "passed", "failed": "failed", "unjudged": "unjudged", "error": "error"}
 """The state of `STATES` for each status of a case."""
 SAME_ERRORS = 3
-"""A warning is printed if the first cases, this many, all end with the same error."""
+"""A warning is printed if this many cases, the first ones, all end with the same error."""
 
 
 class Progress:

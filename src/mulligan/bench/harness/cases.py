@@ -229,9 +229,8 @@ class Cases:
             self._check_prompts(run, recipe)
             return await runner.begin(id, run.id, task_of(case), restart_seed(recipe.seed, number))
         if episode.over:
-            if (
-                recipe.learns and self.parts.bank is not None
-            ):  # the process may have been killed before the bank learned
+            # The process may have been killed before the bank learned.
+            if recipe.learns and self.parts.bank is not None:
                 await teach(self.parts.bank, episode, runner.notice)
             return episode
         return await runner.resume_episode(episode)

@@ -19,6 +19,7 @@ from mulligan.hooks.learning import STATES, evidence_of, sessions_of
 from mulligan.hooks.project import USER
 from mulligan.hooks.recall import store_file
 from mulligan.sessions.pairs import TAG
+from mulligan.sessions.records import as_record
 from mulligan.store import open_store
 
 WAIT = 120.0
@@ -86,12 +87,8 @@ async def _taught_in(bank_id: str, session: str, *, remove: bool) -> Sequence[st
 
 def _without(context: Mapping[str, Any], session: str) -> dict[str, Any]:
     calls = [call for call in _listed(context, "calls") if str(call).rpartition("/")[0] != session]
-    seen = [one for one in _listed(context, "seen") if _session_of(one) != session]
+    seen = [one for one in _listed(context, "seen") if as_record(one).get("session") != session]
     return {**context, "calls": calls, "seen": seen}
-
-
-def _session_of(sighting: Any) -> str:
-    return str(cast(dict[str, Any], sighting).get("session", "")) if isinstance(sighting, dict) else ""
 
 
 def _listed(context: Mapping[str, Any], name: str) -> list[Any]:

@@ -219,7 +219,8 @@ async def _receipt(studio: Studio, id: str) -> tuple[Bank, Receipt]:
     """The recall with this id, and the bank that it is from."""
     with suppress(NotFound):
         return studio.bank, await studio.bank.receipt(id)
-    for name in ("", *await studio.store.memory.lessons.agents()) if studio.agent_id is None else ():
+    names = ("", *await studio.store.memory.lessons.agents()) if studio.agent_id is None else ()
+    for name in names:
         bank = studio.chosen_bank(name)
         with suppress(NotFound):
             return bank, await bank.receipt(id)
