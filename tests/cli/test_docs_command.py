@@ -85,3 +85,11 @@ def test_a_page_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch)
     assert "See the bank and mulligan docs cli." in text
     assert "memory.md" not in text
     assert "picture" not in text
+
+
+def test_a_narrow_table_loses_no_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    text = drawn(
+        "| strategy | what the next try sees |\n|---|---|\n| `last_attempt_and_reflexion` | " + "words " * 20 + "|\n"
+    )
+    assert "last_attempt_and_reflexion" in "".join(line[:20].strip() for line in text.splitlines())

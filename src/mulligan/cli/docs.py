@@ -8,6 +8,7 @@ import sys
 import webbrowser
 from difflib import get_close_matches
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
@@ -105,8 +106,21 @@ def _title(file: Path) -> str:
 
 def drawn(text: str) -> str:
     """The page for a terminal: links to pages as the command that shows them, pictures left out."""
-    from rich.console import Console
-    from rich.markdown import Markdown
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.markdown import Markdown, TableElement
+    from rich.table import Table
+
+    class Tables(TableElement):
+        """Tables that break a word that is wider than its column. Rich would cut it off."""
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            for table in super().__rich_console__(console, options):
+                for column in table.columns if isinstance(table, Table) else ():
+                    column.overflow = "fold"
+                yield table
+
+    class Page(Markdown):
+        elements: ClassVar = Markdown.elements | {"table_open": Tables}
 
     text = re.sub(r"^!\[[^\]]*\]\([^)]*\)\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"\[([\w/.-]+)\.md\]\([^)\s]*\)", r"`mulligan docs \1`", text)
@@ -114,5 +128,5 @@ def drawn(text: str) -> str:
     console = Console(highlight=False)
     width = min(console.width, WIDEST)
     with console.capture() as capture:
-        console.print(Markdown(text, hyperlinks=False), width=width)
+        console.print(Page(text, hyperlinks=False), width=width)
     return capture.get()
