@@ -54,7 +54,7 @@ def start(spec: Mapping[str, Any], folder: str, top: str, variables: Mapping[str
     Args:
         spec: the job, from `specify`.
         top: the tree of the folder, which the check may write to.
-        more: variables in addition to those in `spec`.
+        variables: in addition to those in `spec`.
     """
     folder_of_scratch = os.path.realpath(os.environ.get("TMPDIR") or "/tmp")  # `tempfile` takes 5 ms to import
     scratch = os.path.join(folder_of_scratch, f"mulligan-{os.urandom(8).hex()}")
@@ -128,10 +128,7 @@ class Judge:
         hiding = None
         if feedback.passed and start:
             hiding = asyncio.create_task(asyncio.to_thread(states.files_git_hides, self._folder))
-        changed = ""
-        if feedback.passed and begun:
-            changed = await asyncio.to_thread(self._changed_surroundings, tracked)
-        if changed:
+        if feedback.passed and begun and (changed := await asyncio.to_thread(self._changed_surroundings, tracked)):
             reason = f"files outside git that the check depends on have changed: {changed}"
             if self._settings.get("protect"):
                 feedback = self._unknown(feedback, f"{reason}; --protect cannot restore them")
@@ -330,15 +327,14 @@ def contents(folder: str, names: Sequence[str]) -> str:
     digest = hashlib.sha256()
     for name in sorted(names):
         top = os.path.join(folder, name)
-        paths = [os.path.join(parent, name) for parent, folders, files in os.walk(top) for name in (*folders, *files)]
+        paths = [os.path.join(parent, inner) for parent, folders, files in os.walk(top) for inner in (*folders, *files)]
         for path in sorted(paths) or [top]:
-            if os.path.islink(path) or os.path.isfile(path):
-                digest.update(f"{os.path.relpath(path, folder)}\0".encode(errors="surrogateescape"))
+            label = f"{os.path.relpath(path, folder)}\0".encode(errors="surrogateescape")
             if os.path.islink(path):
-                digest.update(os.readlink(path).encode(errors="surrogateescape"))
+                digest.update(label + os.readlink(path).encode(errors="surrogateescape"))
             elif os.path.isfile(path):
                 with open(path, "rb") as file:
-                    digest.update(hashlib.file_digest(file, "sha256").digest())
+                    digest.update(label + hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
 
 

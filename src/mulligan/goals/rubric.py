@@ -68,13 +68,13 @@ async def judge(settings: Mapping[str, Any], env: Mapping[str, str], folder: str
     if diff is None:
         return Feedback(None, "Git cannot show what has changed since the goal was set, so the model was not asked.")
     text = _material(rubric, folder, prefix, state, diff)
-    size = "more" if _CUT.search(diff) else f"about {estimate(text)}"
-    if size == "more" or estimate(text) > TOKENS:
+    is_cut, tokens = _CUT.search(diff) is not None, estimate(text)
+    if is_cut or tokens > TOKENS:
         return Feedback(
             None,
             f"The model was not asked: it can be shown {TOKENS} tokens, and the change since the goal was set and "
-            f"the files that the rubric names have {size}. Make the change smaller, or ask "
-            "the user to set the goal again.",
+            f"the files that the rubric names have {'more' if is_cut else f'about {tokens}'}. Make the change smaller, "
+            "or ask the user to set the goal again.",
         )
     episode = Episode("goal.1", Task(_TASK), trials=(Trial(1, Attempt(text)),))
     try:

@@ -280,7 +280,7 @@ class Goals(Database):
         return self._write(take)
 
     def finish(
-        self, goal: Row, one: Row, passed: bool | None, feedback: Any, keys: Sequence[str], state: str, attempt: str
+        self, goal: Row, try_row: Row, passed: bool | None, feedback: Any, keys: Sequence[str], state: str, attempt: str
     ) -> None:
         """Record the verdict on a try, by which the goal may be passed, or end for this session.
 
@@ -290,13 +290,13 @@ class Goals(Database):
             state: that of the folder after the check; "" if the try passed.
             attempt: the changes since the goal was set.
         """
-        who = (one.goal, one.agent, one.session)
+        who, n = (try_row.goal, try_row.agent, try_row.session), try_row.n
 
         def finish() -> None:
-            there = self._try(who, one.n)
-            if there.state == BEGUN and there.owner == one.owner:  # else another process has taken it over
-                self._db.execute(f"UPDATE tries SET attempt = ? WHERE {_WHO} AND n = ?", (attempt, *who, one.n))
-                self._finish(goal, who, one.n, passed, feedback, keys, state)
+            current = self._try(who, n)
+            if current.state == BEGUN and current.owner == try_row.owner:  # else another process has taken it over
+                self._db.execute(f"UPDATE tries SET attempt = ? WHERE {_WHO} AND n = ?", (attempt, *who, n))
+                self._finish(goal, who, n, passed, feedback, keys, state)
 
         self._write(finish, lasting=True)
         if passed:

@@ -133,10 +133,8 @@ def stop(
 def _text(goals: Goals, goal: Row, try_row: Row, *, late: bool = False) -> str:
     if try_row.passed:
         return message.passed(goal, try_row)
-    work, tries = (
-        goals.work(goal.id, try_row.agent, try_row.session),
-        goals.tries(goal.id, try_row.agent, try_row.session),
-    )
+    whose = (goal.id, try_row.agent, try_row.session)
+    work, tries = goals.work(*whose), goals.tries(*whose)
     if work is not None and work.state == ENDED:
         return message.ended(goal, work, tries)
     return message.failed(goal, try_row, tries, late=late)
@@ -178,13 +176,8 @@ class Worker:
         Returns:
             Whether the verdict came in time.
         """
-        words = [
-            goal.id,
-            *((try_row.agent, try_row.session, str(try_row.n)) if try_row else ("", "", "0")),
-            folder,
-            top,
-        ]
-        os.write(self._words, json.dumps(words).encode() + b"\n")
+        try_id = (try_row.agent, try_row.session, str(try_row.n)) if try_row else ("", "", "0")
+        os.write(self._words, json.dumps([goal.id, *try_id, folder, top]).encode() + b"\n")
         until = time.monotonic() + patience
         meanwhile()
         ready = select.poll()  # unlike `select`, takes descriptors above 1023
