@@ -73,8 +73,9 @@ def fire(of: CodingAgent, installed_commands: Mapping[str, tuple[str, int]], hom
     transcript.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     inherited = {name: value for name, value in os.environ.items() if name != "MULLIGAN_STORE"}
     environ = {**inherited, "MULLIGAN_HOME": str(home), SWITCH: RECALL}  # a worker would outlive the folder
-    for payload in payloads[of.name]["calls"]:
-        event = payload.get("event") or payload["hook_event_name"]
+    calls = payloads[of.name]["calls"]
+    events = [payload.get("event") or payload["hook_event_name"] for payload in calls]
+    for event, payload in zip(events, calls, strict=True):
         if event not in installed_commands:
             yield Fired(event, 0.0, "", "it has no hook")
             continue
@@ -90,8 +91,7 @@ def fire(of: CodingAgent, installed_commands: Mapping[str, tuple[str, int]], hom
             if not fired.wrong:
                 break
         yield fired
-    payload_events = {payload.get("event") or payload["hook_event_name"] for payload in payloads[of.name]["calls"]}
-    yield from (Fired(event, 0.0, "", tried=False) for event in installed_commands if event not in payload_events)
+    yield from (Fired(event, 0.0, "", tried=False) for event in installed_commands if event not in events)
 
 
 def milliseconds() -> float:
@@ -183,7 +183,7 @@ def troubles(of: CodingAgent, installed_commands: Mapping[str, tuple[str, int]],
 
 def does_not_hold(of: CodingAgent, installed_commands: Mapping[str, tuple[str, int]], folder: Path) -> str:
     """Why an agent with these hooks would not be held at work by a goal, in a sentence; "" if it would."""
-    hook = next(hook_ for hook_ in of.hooks if hook_.moment == "stop")
+    hook = next(hook for hook in of.hooks if hook.moment == "stop")
     advice = f"run `mulligan hooks install {of.name}` again."
     if hook.event not in installed_commands:
         return f"There is no hook for {hook.event}: {advice}"

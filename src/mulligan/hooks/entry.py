@@ -330,9 +330,8 @@ def start_worker(environ: Mapping[str, str]) -> None:
         except ChildProcessError:
             _started.discard(started)
     streams: list[Any] = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
-    _started.add(
-        os.posix_spawn(command[0], command, environment, file_actions=[*streams, *_closing_actions()], setsid=True)
-    )
+    actions = [*streams, *_closing_actions()]
+    _started.add(os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True))
 
 
 _started = set[int]()

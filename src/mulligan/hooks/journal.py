@@ -207,7 +207,8 @@ class Journal:
                 self._db.execute(
                     "UPDATE shown SET again = 0 WHERE agent = ? AND session = ? AND again IS NULL", mine[:2]
                 )
-            return self._session(*mine)
+            row = self._db.execute(f"SELECT {_SESSION} FROM sessions WHERE {_WHICH}", mine).fetchone()
+            return _session(row)
 
         return self._write(note)
 
@@ -226,9 +227,6 @@ class Journal:
     def session(self, agent: str, session: str, subagent: str = "") -> Session | None:
         row = self._db.execute(f"SELECT {_SESSION} FROM sessions WHERE {_WHICH}", (agent, session, subagent)).fetchone()
         return row and _session(row)
-
-    def _session(self, *mine: str) -> Session:
-        return _session(self._db.execute(f"SELECT {_SESSION} FROM sessions WHERE {_WHICH}", mine).fetchone())
 
     def sessions(
         self, *, project: str | None = None, due: bool | None = None, last: int | None = None
@@ -400,7 +398,7 @@ class Journal:
 
     def tries(self, notice: Notice) -> None:
         """Note that a command runs that failed before. If it fails again, `failed` reverts that."""
-        which = "agent = ? AND session = ? AND subagent = ? AND command = ? AND tried IS NULL"
+        which = f"{_WHICH} AND command = ? AND tried IS NULL"
         mine = (notice.agent, notice.session, notice.subagent_id, _checksum(notice.command))
         if self._db.execute(f"SELECT 1 FROM failures WHERE {which} LIMIT 1", mine).fetchone():
             self._write(lambda: self._db.execute(f"UPDATE failures SET tried = ? WHERE {which}", (time.time(), *mine)))
@@ -420,13 +418,12 @@ class Journal:
             False if it was noted before.
         """
         now, mine = at or time.time(), (notice.agent, notice.session)
-
         command = _checksum(notice.command)
 
         def note() -> bool:
             if command is not None:
                 self._db.execute(
-                    "UPDATE failures SET tried = NULL WHERE agent = ? AND session = ? AND subagent = ? AND command = ?",
+                    f"UPDATE failures SET tried = NULL WHERE {_WHICH} AND command = ?",
                     (*mine, notice.subagent_id, command),
                 )
             if notice.call:
@@ -541,9 +538,7 @@ class Journal:
             row = self._db.execute("DELETE FROM paused WHERE folder = ? RETURNING at", (path,)).fetchone()
             if row:
                 ended = [*json.loads(self.setting(_PAST_PAUSES, "[]")), [path, row[0], time.time()]]
-                self._db.execute(
-                    "INSERT OR REPLACE INTO settings VALUES (?, ?)", (_PAST_PAUSES, _json(ended[-MAX_PAUSES:]))
-                )
+                self._set(_PAST_PAUSES, json.dumps(ended[-MAX_PAUSES:]))
             return row is not None
 
         return self._write(end)
@@ -600,7 +595,10 @@ class Journal:
         return row[0] if row else SETTINGS.get(name, (default,))[0]
 
     def set(self, name: str, value: str) -> None:
-        self._write(lambda: self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value)))
+        self._write(lambda: self._set(name, value))
+
+    def _set(self, name: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     def guards(self) -> Mapping[str, str] | None:
         """The patterns of the guards that a person turned on here, by the ids of their lessons.
@@ -613,12 +611,7 @@ class Journal:
 
     def guard(self, patterns: Mapping[str, str]) -> None:
         """Turn on guards: a pattern for each lesson."""
-
-        def change() -> None:
-            value = json.dumps({**(self.guards() or {}), **patterns})
-            self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_GUARDS, value))
-
-        self._write(change)
+        self._write(lambda: self._set(_GUARDS, json.dumps({**(self.guards() or {}), **patterns})))
 
     # --- errors -------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from mulligan.hooks.judging import PERSON
 from mulligan.sessions.agents import agent as coding_agent
 from mulligan.sessions.happenings import happened
 from mulligan.sessions.pairs import TAG, Found, State, find
-from mulligan.sessions.records import as_record
+from mulligan.sessions.records import Record, as_record, inner_list
 from mulligan.sessions.remedies import lines_of
 from mulligan.text.plain import one_line
 from mulligan.text.reflections import quality_of
@@ -87,9 +87,10 @@ def read_on(session: Session, *, paused: Sequence[tuple[float, float]] = (), che
     events, cursor = events_since(
         session.agent, session.session, session.transcript, stored, subagent=subagent, folder=session.folder
     )
-    for check in (check for check in checks if check.id not in stored.get("checks", ())):
-        place = next((n for n, event in enumerate(events) if event.at > check.at), len(events))
-        events.insert(place, check)
+    for check in checks:
+        if check.id not in stored.get("checks", ()):
+            place = next((n for n, event in enumerate(events) if event.at > check.at), len(events))
+            events.insert(place, check)
     if checks:
         cursor["checks"] = [check.id for check in checks]
     events = [event for event in events if not any(start <= event.at < end for start, end in paused)]
@@ -302,23 +303,14 @@ def without_old(context: Mapping[str, Json], before: float) -> Mapping[str, Json
     """The context of a lesson without outputs from before this time. The sightings themselves stay."""
     seen: list[Json] = [
         {**sighting, **dict.fromkeys(OUTPUTS, "")} if is_old(sighting, before) else sighting
-        for sighting in _sightings(context)
+        for sighting in inner_list(context, "seen")
     ]
     return {**context, "seen": seen}
 
 
-def evidence_of(lesson: Lesson) -> list[dict[str, Json]]:
+def evidence_of(lesson: Lesson) -> Sequence[Record]:
     """The last sightings of what a lesson says, with their outputs, oldest first."""
-    return _sightings(lesson.context)
-
-
-def _sightings(context: Mapping[str, Json]) -> list[dict[str, Json]]:
-    listed = context.get("seen")
-    return (
-        [sighting for sighting in cast(list[Any], listed) if isinstance(sighting, dict)]
-        if isinstance(listed, list)
-        else []
-    )
+    return inner_list(lesson.context, "seen")
 
 
 def _mends(lesson: Lesson) -> dict[str, str]:

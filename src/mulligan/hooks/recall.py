@@ -335,10 +335,7 @@ def forbidden(lesson: Known | Lesson) -> Sequence[str]:
     listed = lesson.context.get("denies")
     if isinstance(listed, list):
         return [str(command) for command in cast("list[Any]", listed)]
-    seen = lesson.context.get("seen")
-    commands = [
-        command.get("command") for command in cast("list[Any]", seen if isinstance(seen, list) else []) if command
-    ]
+    commands = [sighting.get("command") for sighting in inner_list(lesson.context, "seen")]
     quoted: list[str] = re.findall(r"`([^`\n]{3,})`", f"{lesson.title}\n{lesson.content}")
     return list(dict.fromkeys(quoted or [command for command in commands if isinstance(command, str)]))
 

@@ -14,15 +14,16 @@ from typing import cast
 
 from mulligan.core.home import home, home_path
 from mulligan.hooks import OVERTIME
-from mulligan.hooks.journal import FailedCommand, Journal, Session, Shown
+from mulligan.hooks.journal import MAX_ERRORS, FailedCommand, Journal, Session, Shown
 from mulligan.hooks.project import PREFIX, project_of
 from mulligan.hooks.recall import Known, Reader, store_file
 from mulligan.hooks.swallowed import Swallowed, fallback_errors
+from mulligan.sessions.records import inner_list
 from mulligan.store.sqlite.file_errors import disk_problem
 
 BANK_TIMEOUT = 5.0
 """Seconds that the bank has to answer. A thread that waits for a disk that hangs cannot be ended, only left."""
-MAX_ERRORS = 10
+LISTED_ERRORS = 10
 """Errors that a status lists."""
 WEEK = 7 * 86400.0
 STALE = 90 * 86400.0
@@ -108,7 +109,7 @@ def status_of(folder: str) -> Status:
     """The state of hooks for this folder. Raises nothing: what is wrong is in `trouble`."""
     project = project_of(os.path.abspath(folder))
     id = PREFIX + project.id
-    status = Status(id, id, store_file(), notice=project.notice, errors=tuple(fallback_errors()[:MAX_ERRORS]))
+    status = Status(id, id, store_file(), notice=project.notice, errors=tuple(fallback_errors()[:LISTED_ERRORS]))
     try:
         with Journal(wait=1.0) as journal:
             journal.set("checked", "1")  # whether it can be written
@@ -116,7 +117,7 @@ def status_of(folder: str) -> Status:
             subagent_banks = journal.banks_of_subagents(bank)
             banks = (bank, *subagent_banks)
             frequent = sorted((row for name in banks for row in journal.frequent(name, 5)), key=lambda row: -row[2])
-            errors = journal.errors(1000)
+            errors = journal.errors(MAX_ERRORS)
             failures = journal.failed_commands(bank)
             status = replace(
                 status,
@@ -125,7 +126,7 @@ def status_of(folder: str) -> Status:
                 sessions=tuple(session for name in banks for session in journal.sessions(project=name)),
                 shown=tuple(shown for name in banks for shown in journal.shown(name)),
                 frequent=tuple((words, often, sessions) for _, words, often, sessions in frequent[:5]),
-                errors=tuple(sorted(chain(errors[:MAX_ERRORS], status.errors), reverse=True)[:MAX_ERRORS]),
+                errors=tuple(sorted(chain(errors[:LISTED_ERRORS], status.errors), reverse=True)[:LISTED_ERRORS]),
             )
     except (sqlite3.Error, OSError) as error:
         disk = disk_problem(home()) if isinstance(error, sqlite3.Error) else ""
@@ -147,13 +148,13 @@ def _with_lessons(
     try:
         kept, candidates = _numbers(status.bank)
         subagents = tuple((name.removeprefix(f"{status.bank}#"), *_numbers(name)) for name in subagent_banks)
-        figures = replace(_figures(status, failures), late=late)
+        figures = _figures(status, failures, late)
         return replace(status, kept=kept, candidates=candidates, subagents=subagents, figures=figures)
     except (sqlite3.Error, OSError) as error:
         return replace(status, trouble=f"The bank {status.store} cannot be read, so nothing is shown: {error}.")
 
 
-def _figures(status: Status, failures: Sequence[FailedCommand]) -> Figures:
+def _figures(status: Status, failures: Sequence[FailedCommand], late: int) -> Figures:
     now = time.time()
     with closing(Reader(status.bank, wait=1.0)) as reader:
         lessons = reader.lessons()
@@ -178,6 +179,7 @@ def _figures(status: Status, failures: Sequence[FailedCommand]) -> Figures:
         starts=len({rule.session for rule in rules}),
         rules=len(rules),
         needed=sum(rule.again is True for rule in rules),
+        late=late,
         learned=tuple(
             (lesson.id, lesson.title, judged_by(lesson)) for lesson in lessons if lesson.created > now - WEEK
         ),
@@ -189,12 +191,7 @@ def _figures(status: Status, failures: Sequence[FailedCommand]) -> Figures:
 
 def _known_from(lesson: Known) -> float:
     """When a lesson's error was first seen, which may be before the lesson: old sessions can be read later."""
-    seen = lesson.context.get("seen")
-    times = [
-        cast(Mapping[str, object], one).get("at")
-        for one in cast(list[object], seen if isinstance(seen, list) else [])
-        if isinstance(one, dict)
-    ]
+    times = [sighting.get("at") for sighting in inner_list(lesson.context, "seen")]
     return min([lesson.created, *(float(at) for at in times if isinstance(at, int | float) and at)])
 
 
