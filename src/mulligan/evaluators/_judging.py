@@ -85,11 +85,10 @@ def feedback_of(verdict: Any, judge: Callable[..., Any], answer: Any, threshold:
     if score is None:
         passed = verdict is None or None
         return Feedback(passed, why, 1.0 if passed else None, judge_name(judge))
-    passed, has_text = score if isinstance(score, bool) else score >= threshold, bool(why)
+    passed, said = score if isinstance(score, bool) else score >= threshold, why
     if not passed and not why:
-        said = "no" if isinstance(score, bool) else f"{score:g} of {threshold:g}"
-        why = f"{judge_name(judge)} said {said} to: {shown(answer)}"
-    said = why if has_text else ""
+        verdict = "no" if isinstance(score, bool) else f"{score:g} of {threshold:g}"
+        why = f"{judge_name(judge)} said {verdict} to: {shown(answer)}"
     evidence = evidence_of([Finding(got=why, passed=passed)], said=said) if why else None
     return Feedback(passed, why, float(score), judge_name(judge), evidence=evidence)
 

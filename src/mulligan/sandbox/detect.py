@@ -123,7 +123,7 @@ def _try_job(level: Level, job: Job) -> str:
         try:
             control, request = client.submit(policy.specify(job, level, scratch_name()), null, null, write)
         except SandboxError as error:
-            return f"{error}"
+            return str(error)
         finally:
             os.close(write)
             os.close(null)

@@ -212,8 +212,8 @@ class Calls:
         """A sentence about the first call whose result is not right; "" if all are right."""
         cpu = [max(self._seconds, _TIME_FACTOR * reply.seconds) for reply in canonical]
         wall = [
-            max(1 + _WALL_FACTOR * total, _TIME_FACTOR * reply.wall)
-            for total, reply in zip(cpu, canonical, strict=True)
+            max(1 + _WALL_FACTOR * seconds, _TIME_FACTOR * reply.wall)
+            for seconds, reply in zip(cpu, canonical, strict=True)
         ]
         limits = list(zip(cpu, wall, strict=True))
         total, number = max(self._most, 2 * sum(reply.seconds for reply in canonical)), -1

@@ -13,7 +13,7 @@ import builtins
 import io
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mulligan.core.errors import InvalidInput
 from mulligan.oracle.python import wire
@@ -211,9 +211,9 @@ class Instrument:
         """Rewrite the blocks within a statement."""
         if isinstance(node, ast.For | ast.AsyncFor):
             targets = tuple(part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))
-            where = _Where(where.ends, (*where.loops, *targets), where.shown, where.guarded)
+            where = replace(where, loops=(*where.loops, *targets))
         elif isinstance(node, ast.While):
-            where = _Where(where.ends, where.loops, where.shown, guarded=True)
+            where = replace(where, guarded=True)
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list):

@@ -302,10 +302,10 @@ class Remote:
 
     def _kind(self, number: str, plain: Any) -> Any:
         if number not in self._kinds:
-            facts_ = self._result(self._exchange(["kind", Opaque(f"o{number}:")]), {})
-            if not is_a(facts_, list) or len(facts_) != 5:
+            facts = self._result(self._exchange(["kind", Opaque(f"o{number}:")]), {})
+            if not is_a(facts, list) or len(facts) != 5:
                 raise NotPlain("is of no known class")
-            self._kinds.setdefault(number, stand_in(facts_, plain))
+            self._kinds.setdefault(number, stand_in(facts, plain))
         kind = self._kinds[number]
         if kind.oracle_plain is not plain:
             raise NotPlain("is of another class than before")

@@ -45,6 +45,14 @@ class _Combination:
         return _Combination(label, {**self.values, **other.values}, (*self.marks, *other.marks))
 
 
+def _combinations(groups: Iterable[list[_Combination]]) -> list[_Combination]:
+    """All combinations that have one of each group."""
+    found = [_Combination()]
+    for group in groups:
+        found = [one.joined(other) for one in found for other in group]
+    return found
+
+
 class _Stage:
     """A module, a class or one run of a test, while it runs: the values of its fixtures, and what comes after it."""
 
@@ -123,15 +131,13 @@ class Runner:
         if not hasattr(owner or self.module, name):  # a decorator of the class has taken it away
             return
         test = _TestFunction(self.module, owner, name)
-        cases = [_Combination()]
-        for rows in test.marks["oracle_cases"]:
-            cases = [case.joined(_Combination(*row)) for case in cases for row in rows]
-        params = [_Combination()]
-        for fixture in (test.fixtures[needed] for needed in test.needs if needed in test.fixtures):
-            if not fixture.rows:
-                continue
-            own = [_Combination(label, {fixture.name: value}) for label, value in fixture.rows]
-            params = [param.joined(other) for param in params for other in own]
+        cases = _combinations([_Combination(*row) for row in rows] for rows in test.marks["oracle_cases"])
+        fixtures = [test.fixtures[name] for name in test.needs if name in test.fixtures]
+        params = _combinations(
+            [_Combination(label, {fixture.name: value}) for label, value in fixture.rows]
+            for fixture in fixtures
+            if fixture.rows
+        )
         for case in cases:
             marks = marks_of(bearer_of(case.marks))
             if any(test.marks["oracle_skip"] + marks["oracle_skip"]):
