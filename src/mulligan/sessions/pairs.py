@@ -7,7 +7,7 @@ what happened, and its state is JSON: however a transcript is cut into several r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -142,7 +142,7 @@ def find(state: State, events: Iterable[Turn], masks: Masks | None = None) -> tu
     masks: learn the secrets in these events. What one event shows to be a secret is masked in all of them.
     """
     masks, events, lessons = masks or Masks(), list(events), list[Found]()
-    quoted: list[Found] = []  # from the user's message before
+    quoted: Found | None = None  # from the user's message before
     for failure in state.open:
         masks.learn("\n".join((failure.command, failure.output, *failure.lines, *failure.steps)))  # its masks are taken
     for event in events:
@@ -153,9 +153,9 @@ def find(state: State, events: Iterable[Turn], masks: Masks | None = None) -> tu
         if not event.is_call:
             if event.who == "user":
                 if withdraws(event.text):
-                    lessons = [lesson for lesson in lessons if lesson not in quoted]
-                quoted = list(_corrections(state, event, masks))
-                lessons += quoted
+                    lessons = [lesson for lesson in lessons if lesson != quoted]
+                quoted = _correction(state, event, masks)
+                lessons += [quoted] if quoted else []
                 state = replace(state, after="", after_call="")
             else:
                 state = _explained(state, masks.text(event.text))
@@ -330,15 +330,15 @@ def _overcome(failure: Open, call: Turn, remedy: Remedy, masks: Masks) -> Found:
     )
 
 
-def _corrections(state: State, message: Turn, masks: Masks) -> Iterator[Found]:
-    """What the user says against the agent's last action, quoted."""
+def _correction(state: State, message: Turn, masks: Masks) -> Found | None:
+    """What the user says against the agent's last action, quoted; None for nothing."""
     text = message.text.strip()
     if not state.after or len(text) > MAX_CORRECTION:
-        return
+        return None
     if not (correction := correction_in(text)) or (holds := lasts(correction)) is False:
-        return
+        return None
     quoted = one_line(masks.text(correction), 300)
-    yield Found(
+    return Found(
         title=one_line(f"The user: {quoted}", 120),
         content=f'after: {_HOME.sub("~", state.after)}\nthe user said: "{quoted}"',
         description="What the user of this project wants otherwise.",
