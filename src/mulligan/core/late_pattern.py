@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 from mulligan.core.light import TYPE_CHECKING
 
@@ -21,25 +22,24 @@ class LatePattern:
 
     def __init__(self, pattern: str, needs: Sequence[str] = (), flags: re.RegexFlag = re.NOFLAG) -> None:
         self.pattern, self._needs, self._flags = pattern, needs, flags
-        self._pattern: re.Pattern[str] | None = None
 
     def search(self, text: str) -> re.Match[str] | None:
-        return self._compiled().search(text) if self._may_match(text) else None
+        return self._compiled.search(text) if self._may_match(text) else None
 
     def match(self, text: str, at: int = 0) -> re.Match[str] | None:
-        return self._compiled().match(text, at) if self._may_match(text) else None
+        return self._compiled.match(text, at) if self._may_match(text) else None
 
     def fullmatch(self, text: str) -> re.Match[str] | None:
-        return self._compiled().fullmatch(text) if self._may_match(text) else None
+        return self._compiled.fullmatch(text) if self._may_match(text) else None
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        return self._compiled().finditer(text) if self._may_match(text) else iter(())
+        return self._compiled.finditer(text) if self._may_match(text) else iter(())
 
     def findall(self, text: str) -> list[Any]:
-        return self._compiled().findall(text) if self._may_match(text) else []
+        return self._compiled.findall(text) if self._may_match(text) else []
 
     def sub(self, by: str | Callable[[re.Match[str]], str], text: str) -> str:
-        return self._compiled().sub(by, text) if self._may_match(text) else text
+        return self._compiled.sub(by, text) if self._may_match(text) else text
 
     def _may_match(self, text: str) -> bool:
         for part in self._needs:  # a loop: `any` takes three times as long
@@ -47,7 +47,7 @@ class LatePattern:
                 return True
         return not self._needs
 
+    @cached_property
     def _compiled(self) -> re.Pattern[str]:
-        if self._pattern is None:  # not in the cache of `re`, which is shared with the user's program
-            self._pattern = re.compile(self.pattern, self._flags)
-        return self._pattern
+        """Kept here, because the cache of `re` is shared with the user's program."""
+        return re.compile(self.pattern, self._flags)

@@ -48,8 +48,6 @@ async def leased(
     """Hold the lease of an episode, or of a benchmark run, and renew it while the block runs.
 
     Args:
-        store: Where the lease is.
-        episode: The id of the episode or the run.
         owner: Who holds the lease. None takes a new owner.
         seconds: How long the lease outlives its holder. A holder that may be dead is watched for as long.
         wait: How many seconds to wait for another holder.

@@ -86,7 +86,6 @@ class Entry:
         quality, whoever wrote it.
 
         Args:
-            event: What happened.
             later: Write the event together with the next write, at the latest when the episode is let go. Use it for
                 events that have no effect before that, or that the journal can repeat. Errors of the store come then.
 

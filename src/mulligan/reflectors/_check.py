@@ -36,8 +36,6 @@ def checked(
     """The reflection on the newest trial with its quality, and withheld if it has a fault.
 
     Args:
-        reflection: What the model wrote.
-        episode: The episode with the trial.
         examples: Worked examples that the model was shown.
         earlier: Reflections from before this episode.
     """
@@ -59,9 +57,6 @@ async def better_of_two(
     If that is still of low quality, a note says so.
 
     Args:
-        model: The model to ask.
-        question: The question.
-        sampling: How to sample the answers.
         read: Returns the checked reflection in an answer. Its second argument is the objection to the first reflection,
             which the second one may not repeat; "" the first time.
         least: The quality below which a second reflection is asked for.

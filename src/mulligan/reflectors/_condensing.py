@@ -27,10 +27,7 @@ class Condensing:
 
     Args:
         inner: The reflector that draws the lessons.
-        model: The model that condenses them.
-        prompts: Where the prompt is found.
         budget: The strategy's budget for the lessons that a trial is shown.
-        temperature: The temperature of the sampling.
     """
 
     def __init__(

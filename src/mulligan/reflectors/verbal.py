@@ -129,7 +129,6 @@ def seen(episode: Episode, earlier: Sequence[Reflection], window: int | None, to
     """The values of `SLOTS` in a reflector's prompt: the newest trial, and earlier reflections.
 
     Args:
-        episode: The episode with the trial.
         earlier: Reflections from before this episode.
         window: How many earlier reflections are shown. None shows all.
         tokens: Maximum tokens of the attempt.

@@ -160,7 +160,6 @@ def facts(lesson: Lesson, when: Callable[[float], str]) -> dict[str, str]:
     They are the fields with a label, and those that are worded here because they belong together.
 
     Args:
-        lesson: The lesson.
         when: Formats a time. Pages that are also read elsewhere use `moment`.
     """
     origin = lesson.origin

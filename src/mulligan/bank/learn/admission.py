@@ -62,7 +62,6 @@ class Draws:
     """The repeated first tries of one job, by episode, lessons and number. None is run twice.
 
     Attributes:
-        ports: those of the bank.
         keep: stores the results after each draw.
         results: the results so far, as `keep` stored them.
     """
@@ -271,7 +270,7 @@ class LessonAdmission:
         return failed, passed
 
     async def _announced_at(self) -> float:
-        """When a change was announced because of which facts of the project are still marked; 0.0 if there is none."""
+        """When the change was announced that facts of the project are still marked for; 0.0 if none are."""
         reader, writes = self._ports.memory.lessons, self._ports.writes
         facts = await reader.list(writes, Selection(nature="fact", project=self._ports.project, limit=None))
         marked = next((one for one in facts if one.to_check.startswith(CHANGE_MARK)), None)

@@ -20,7 +20,6 @@ class Comparison:
     """Compares the best attempts of several episodes. `ask` and `take` do not need a model.
 
     Args:
-        prompts: Where the prompt is found.
         tokens: Maximum tokens of all attempts in the prompt.
         numbers: The numbers by which the prompt names the attempts. None counts from 1.
     """

@@ -82,10 +82,7 @@ def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple
     attempt of a later trial that passed them. It is confirmed if the episode was solved or these checks passed later.
     Checks that a model wrote, and judges that know the target, reveal nothing.
 
-    Args:
-        episode: What happened.
-        project: The project that the facts belong to.
-        also: Checks that give facts even though they passed.
+    also: Checks that give facts even though they passed.
     """
     task = " ".join(episode.task.prompt.split())
     checks = sorted(_value_checks(episode, also), key=lambda check: _named_by_task(check, task))
@@ -269,8 +266,6 @@ def keys(
     """The keys by which facts of a project are looked up.
 
     Args:
-        agent_id: The agent whose facts they are.
-        project: Their project.
         about: Checks with or without their values, working actions, and titles. Case and spaces do not matter.
         names: Identifiers in the facts: see `names_in`.
         bases: Ids of the facts that the facts rest on.

@@ -50,12 +50,10 @@ class Notekeeper:
     entry that it replaces.
 
     Args:
-        prompts: Where the prompt is found.
         entries: The entries of the notebook that the model sees.
         success: Whether the task succeeded. None if it was not judged.
         reason: The judge's reason; "" if there is none.
         tokens: Maximum tokens of the task and the trajectories in the prompt.
-        project: The project that the entries belong to.
         strategies: Whether the model may also propose strategies, which hold in any project.
     """
 

@@ -223,10 +223,7 @@ def episode_of(trajectory: Json, query: str, success_signal: bool | None = None)
     Each item becomes a step: an action if the assistant said it, else an observation. The last content of the assistant
     is the output. The same input gives the same episode with the same id.
 
-    Args:
-        trajectory: The list of items.
-        query: The task.
-        success_signal: The verdict on the trial; None if it was not judged.
+    query: The task. success_signal: The verdict on the trial; None if it was not judged.
 
     Raises:
         InvalidInput: The trajectory or the query is empty or too large, or an item has the wrong shape.

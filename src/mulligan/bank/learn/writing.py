@@ -98,7 +98,6 @@ class LessonWriter:
         """Stores new lessons, folds exact duplicates, and queues the search for near-duplicates.
 
         Args:
-            agent_id: The agent that the lessons belong to.
             lessons: Lessons with ids.
             claim: The work that is settled in the same transaction, if any.
             result: The result of that work, to which the ids of the lessons are added.
@@ -177,8 +176,6 @@ class LessonWriter:
         """Changes a lesson and returns the result. Changes that others make at the same time are kept.
 
         Args:
-            agent_id: The agent that the lesson belongs to.
-            id: The lesson's id.
             change: The name of the change in the lesson's history.
             changed: Returns the changed lesson, given the current one. It is called again if the lesson changes before
                 the result is written. If it returns the lesson unchanged, nothing is written.

@@ -372,11 +372,9 @@ class Query:
     """A query to an index. Rankings of different lessons share it, so that each lesson is scored only once.
 
     Args:
-        columns: The content of the index.
-        terms: The terms of the query, as `terms.weighted_terms` returns them.
+        terms: As `terms.weighted_terms` returns them.
         vector: The unit vector of the query; None compares words alone.
-        now: Seconds since the epoch.
-        language: The language of the query.
+        language: As `terms.language_of` returns it.
     """
 
     def __init__(

@@ -73,12 +73,10 @@ def choose(
     """Chooses what a recall in these forms shows.
 
     Args:
-        ports: Of the bank.
         rankings: The facts of the project, the other lessons, and the metacognitive ones: see `Index.by_nature`.
         most: The maximum number of lessons.
         threshold: The relevance that lessons need, or the name of a preset.
-        forms: The forms that are shown.
-        kind: The kind of the task.
+        kind: That of the task.
     """
     facts, others, habits = rankings
     retrieval = ports.retrieval

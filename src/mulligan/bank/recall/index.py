@@ -299,10 +299,7 @@ class Index:
         """As `candidates`, in three parts: the facts of this project, all other lessons, and the metacognitive ones.
 
         Args:
-            query: The text of the query.
-            vector: Its unit vector; None compares words alone.
-            now: Seconds since the epoch.
-            project: The current project.
+            vector: The unit vector of the query; None compares words alone.
             everywhere: Whether facts of other projects are included. Facts without a project always are.
             kind: Includes only lessons for this kind of task.
             layers: Whether metacognitive lessons are a part of their own.

@@ -89,8 +89,6 @@ def worth_showing(
     Args:
         lessons: Lessons with their relevance.
         text: Words a lesson for the prompt.
-        reader: The size of the model that reads them.
-        task: The task.
         tallies: The outcomes of the lessons by id.
     """
     try_tokens = estimate(task_text(task)) + TRY_TOKENS[reader]

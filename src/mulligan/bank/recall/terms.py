@@ -59,7 +59,7 @@ _ALIKE = {ord(other): one[0] for one in _SPELLINGS.split() for other in one[1:]}
 _VOWEL = re.compile("[aeiouy]")
 _ENDINGS = ("ungen", "ung", "ings", "ing", "ied", "ies", "ed", "es", "ers", "er", "ens", "en", "em", "e", "s")
 LONG_WORD, SHORTEST_PART = 13, 6
-"""Words of this many letters also give their beginnings and ends, which have at least so many letters."""
+"""A word of at least `LONG_WORD` letters also gives its beginnings and ends of at least `SHORTEST_PART` letters."""
 
 
 def terms(text: str) -> Iterator[str]:

@@ -67,7 +67,7 @@ def _speakers(lines: Sequence[str]) -> dict[int, re.Match[str]]:
 
 
 def _end_of_block(lines: Sequence[str], at: int, fence: str) -> int:
-    """The line that closes the block which begins here with this fence; this line itself where none does."""
+    """The number of the line that closes the block that this fence opens in line `at`; `at` if none does."""
     for end in range(at + 1, min(at + _LONGEST, len(lines))):
         line = lines[end].strip()
         if line.startswith(fence) and not line.strip(fence[0]):

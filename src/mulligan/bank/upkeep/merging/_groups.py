@@ -32,8 +32,7 @@ def group(
     """The lesson and the similar ones to merge it with, nearest first; empty if there are too few.
 
     Args:
-        lesson: The new lesson.
-        alike: Other lessons with their similarity to it.
+        alike: Other lessons with their similarity to this one.
         least: The minimum size of the group.
         threshold: The minimum similarity.
         mixed: Whether successes and failures may be merged.
