@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mulligan.core.arms import ArmRow
 from mulligan.core.benchmarks import BenchRun, CaseResult
@@ -27,9 +27,11 @@ from mulligan.store.sqlite.database import Database, Synchronous
 from mulligan.store.sqlite.engine import Connection, Engine
 from mulligan.store.sqlite.images import keep, packed, unpacked
 from mulligan.store.sqlite.lessons.rows import note_removed_episode
-from mulligan.store.sqlite.lessons.store import SqliteLessons
-from mulligan.store.sqlite.queue import SqliteQueue
 from mulligan.store.sqlite.rows import LAST, encoded, json_of, readable, record_of
+
+if TYPE_CHECKING:
+    from mulligan.store.sqlite.lessons.store import SqliteLessons
+    from mulligan.store.sqlite.queue import SqliteQueue
 
 
 class SqliteBenches:
@@ -188,8 +190,15 @@ class SqliteStore:
         else:
             db = file
         self._db = db
-        self.memory = SqliteMemory(SqliteLessons(db), SqliteQueue(db), db)
         self.benches = SqliteBenches(db)
+
+    @property
+    def memory(self) -> SqliteMemory:
+        """The lessons and the queued work. Imported here, because a run without a bank does not need it."""
+        from mulligan.store.sqlite.lessons.store import SqliteLessons
+        from mulligan.store.sqlite.queue import SqliteQueue
+
+        return SqliteMemory(SqliteLessons(self._db), SqliteQueue(self._db), self._db)
 
     async def close(self) -> None:
         await self._db.close()
