@@ -116,9 +116,10 @@ def _decode(db: Connection, id: str, schema: int, record: str) -> Episode:
 def load(db: Connection, episode: str, agent: str | None) -> Episode:
     """The episode with its events applied. agent: it must be this agent's. Raises `NotFound`, `Unreadable`."""
     condition = "id = :id AND (CAST(:agent AS TEXT) IS NULL OR agent = :agent)"
-    for rows in _select(db, condition, {"id": episode, "agent": agent}, 1):
-        return _replay(db, rows)
-    raise _no_such_episode(episode)
+    selected = _select(db, condition, {"id": episode, "agent": agent}, 1)
+    if not selected:
+        raise _no_such_episode(episode)
+    return _replay(db, selected[0])
 
 
 def newest(db: Connection, run: str | None, agent: str | None, limit: int, benches: bool) -> Sequence[Episode]:

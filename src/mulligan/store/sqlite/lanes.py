@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from mulligan.core.errors import RecordLost, StoreError
 from mulligan.recording.bridge import blocking
@@ -20,6 +19,9 @@ from mulligan.store.sqlite.file_errors import NoFolder, explained, write_refused
 from mulligan.store.sqlite.lock_wait import LockWait, MustWait
 from mulligan.store.sqlite.open_file import OpenFile
 from mulligan.store.sqlite.schema import check_readable
+
+if TYPE_CHECKING:
+    from mulligan.store.sqlite.database import Database
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
@@ -30,21 +32,6 @@ BURST = 200
 """Short writes after which a thread folds the log; each is a few pages long."""
 LOG_PAGES = 4000
 """After many long writes, the next commit folds the log once it has this many pages."""
-
-
-class ConnectionSource(Protocol):
-    """Opens the connections of a lane."""
-
-    @property
-    def path(self) -> Path: ...
-
-    def connect(self, lock_wait: LockWait) -> sqlite3.Connection:
-        """A connection to the file as it is now, brought up to date."""
-        ...
-
-    def snapshot(self) -> sqlite3.Connection:
-        """A connection that only reads the file as it is now, for one piece of work."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +68,7 @@ class Lane:
     caller's thread.
     """
 
-    def __init__(
-        self, database: ConnectionSource, file: OpenFile, lock_wait: LockWait, *, threads: int, writes: bool
-    ) -> None:
+    def __init__(self, database: Database, file: OpenFile, lock_wait: LockWait, *, threads: int, writes: bool) -> None:
         self._database, self._file, self._lock_wait = database, file, lock_wait
         self._threads, self._writes = threads, writes
         self._closed = False

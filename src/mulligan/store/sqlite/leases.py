@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from mulligan.core.errors import LeaseLost, NotFound
 from mulligan.core.protocols import Lease
@@ -93,16 +92,8 @@ def end(db: Connection, row: int, of: Leased = EPISODES) -> None:
     db.execute(f"UPDATE {of.leases} SET owner = '', until = 0 WHERE {of.column} = ?", (row,))
 
 
-class _LeaseRow(NamedTuple):
-    """The number of a leased row, and its lease. until: when it expires, in seconds since the epoch."""
-
-    row: int
-    holder: str
-    fence: int
-    until: float
-
-
-def _lease_row(db: Connection, id: str, of: Leased) -> _LeaseRow:
+def _lease_row(db: Connection, id: str, of: Leased) -> tuple[int, str, int, float]:
+    """The number of the leased row, the holder and the fence of its lease, and its end in seconds since the epoch."""
     row = db.execute(
         "SELECT d.n, coalesce(l.owner, ''), coalesce(l.fence, 0), coalesce(l.until, 0)"
         f" FROM {of.table} d LEFT JOIN {of.leases} l ON l.{of.column} = d.n WHERE d.id = ?",
@@ -110,4 +101,4 @@ def _lease_row(db: Connection, id: str, of: Leased) -> _LeaseRow:
     ).fetchone()
     if row is None:
         raise NotFound(f"There is no {of.word.lower()} {id!r} in this store.")
-    return _LeaseRow(*row)
+    return row

@@ -6,14 +6,12 @@ import os
 import sqlite3
 import threading
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 from mulligan.core.errors import RecordLost
 
-
-class _Identity(NamedTuple):
-    device: int
-    inode: int
+_Identity: TypeAlias = tuple[int, int]
+"""Device and inode of a file."""
 
 
 class OpenFile:
@@ -68,7 +66,7 @@ def _identity(path: str | Path) -> _Identity | None:
         status = os.stat(path)
     except OSError:
         return None
-    return _Identity(status.st_dev, status.st_ino)
+    return status.st_dev, status.st_ino
 
 
 def _fold_all(db: sqlite3.Connection) -> bool:

@@ -1,4 +1,4 @@
-"""Queued work in the SQLite file of the episodes: the `Queue` of core.lesson_history.
+"""Queued work in the SQLite file of the episodes: the `Queue` of core.work_queue.
 
 Like episodes, work is claimed under a lease with a fence, so only one of two processes gets it. When a process has
 died, its work is free at once on the same machine, and elsewhere once its heartbeat has stood still for a lease.

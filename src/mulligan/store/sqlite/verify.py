@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA
@@ -302,18 +302,9 @@ def _schema(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
         yield Fault("The table bank does not hold one number.", mend)
 
 
-class _BadLine(NamedTuple):
-    """A line of the log that cannot be read."""
-
-    seq: int
-    agent: Any
-    lesson_id: str
-    why: str
-
-
 def _history(db: sqlite3.Connection, mend: bool, bad_lines: set[int]) -> Iterator[Fault]:
     """Lines of the log that cannot be read; adds their numbers to `bad_lines`."""
-    found: list[_BadLine] = []
+    found: list[tuple[int, Any, str, str]] = []
     lines = "SELECT c.*, l.id FROM log c LEFT JOIN lessons l ON l.n = c.lesson ORDER BY c.seq"
     for seq, agent, lesson, at, change, schema, detail, record, id in db.execute(lines):
         name = id or f"number {lesson}"
@@ -326,12 +317,12 @@ def _history(db: sqlite3.Connection, mend: bool, bad_lines: set[int]) -> Iterato
             if detail is not None:
                 object_of(f"What is said with a line of the history of lesson {name}", detail)
         except Unreadable as error:
-            found.append(_BadLine(seq, agent, id or "", str(error).partition(" See:")[0]))
-    for line in found:
-        bad_lines.add(line.seq)
+            found.append((seq, agent, id or "", str(error).partition(" See:")[0]))
+    for seq, agent, id, why in found:
+        bad_lines.add(seq)
         if mend:
-            set_aside(db, "log", "seq = ?", (line.seq,), about=line.lesson_id, agent=line.agent)
-        yield Fault(f"Line {line.seq} of the log: {line.why} With --mend, it is set aside.", mend, line.lesson_id)
+            set_aside(db, "log", "seq = ?", (seq,), about=id, agent=agent)
+        yield Fault(f"Line {seq} of the log: {why} With --mend, it is set aside.", mend, id)
 
 
 def _agents(db: sqlite3.Connection, mend: bool, bad_lines: set[int]) -> Iterator[Fault]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from mulligan.core.lesson_history import Version
 from mulligan.core.records import Lesson
@@ -30,7 +30,7 @@ def _version(id: str, at: float, change: Any, detail: str | None, schema: int, r
 def as_of(db: Connection, agent: int | None, at: float) -> Sequence[Lesson]:
     """The lessons that were active at this time, from the newest record of each, and later uses and embeddings."""
     newest: dict[int, int] = {}
-    later_lines: dict[int, list[_LogLine]] = {}
+    later_lines: dict[int, list[tuple[str, float, str]]] = {}
     for seq, n, when, change, detail, has_record in db.execute(
         f"SELECT c.seq, c.lesson, c.at, c.change, c.detail, c.record IS NOT NULL FROM log c"
         f" WHERE {owned(agent, 'c.agent')} AND c.at <= :at ORDER BY c.seq",
@@ -40,26 +40,18 @@ def as_of(db: Connection, agent: int | None, at: float) -> Sequence[Lesson]:
             newest[n] = seq
             later_lines.pop(n, None)
         elif change in ("used", "embedded"):
-            later_lines.setdefault(n, []).append(_LogLine(change, when, detail))
+            later_lines.setdefault(n, []).append((change, when, detail))
 
     def lesson_then(n: int) -> Lesson:
         schema, record = db.execute("SELECT schema, record FROM log WHERE seq = ?", (newest[n],)).fetchone()
         lesson = record_of(Lesson, f"Lesson number {n}", schema, record)
-        for line in later_lines.get(n, ()):
-            if line.change == "used":
-                lesson = replace(lesson, uses=lesson.uses + 1, last_used=line.at)
+        for change, when, detail in later_lines.get(n, ()):
+            if change == "used":
+                lesson = replace(lesson, uses=lesson.uses + 1, last_used=when)
             else:
-                embedded = object_of(f"A line of the history of lesson {lesson.id}", line.detail)
+                embedded = object_of(f"A line of the history of lesson {lesson.id}", detail)
                 lesson = replace(lesson, embedder=embedded.get("embedder"))
         return lesson
 
     lessons = readable(sorted(newest, reverse=True), lesson_then)
     return tuple(lesson for lesson in lessons if lesson.state == "active")
-
-
-class _LogLine(NamedTuple):
-    """A line of the log without a record."""
-
-    change: str
-    at: float
-    detail: str

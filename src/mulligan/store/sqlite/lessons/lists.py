@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from mulligan.core.codec import json_text
 from mulligan.core.errors import AmbiguousId
@@ -57,28 +57,20 @@ _PLAIN = re.compile(r"[ !#-\[\]-~]+")
 _MAY_CONTAIN = "(lower(r.record) LIKE lower(:text) ESCAPE '~' OR r.record LIKE :escaped ESCAPE '~')"
 """Whether a record may contain a plain text. Any record with escaped letters may: some fold to ASCII letters."""
 _JOIN_WORTH = "LEFT JOIN worth h ON h.lesson = l.n AND h.agent = l.agent"
-
-
-class _Order(NamedTuple):
-    """How a list is sorted: the tables that it joins, and the columns that come before the lesson's number."""
-
-    join: str
-    columns: str
-
-
-_ORDERS: Mapping[Order, _Order] = {
-    "newest": _Order("", ""),
-    "uses": _Order("LEFT JOIN uses u ON u.n = l.n", "coalesce(u.uses, 0) DESC, "),
-    "worth": _Order(_JOIN_WORTH, "coalesce(h.positive, -1.0) DESC, "),
-    "harm": _Order(_JOIN_WORTH, "coalesce(h.positive, 2.0), "),
+_ORDERS: Mapping[Order, tuple[str, str]] = {
+    "newest": ("", ""),
+    "uses": ("LEFT JOIN uses u ON u.n = l.n", "coalesce(u.uses, 0) DESC, "),
+    "worth": (_JOIN_WORTH, "coalesce(h.positive, -1.0) DESC, "),
+    "harm": (_JOIN_WORTH, "coalesce(h.positive, 2.0), "),
 }
+"""For each order of a list, the tables to join, and the columns to sort by before the lesson's number."""
 
 
 def listed(db: Connection, agent: int | None, selection: Selection) -> Sequence[Lesson]:
     """The lessons of the selection. The query returns only numbers, so that only the lessons wanted are decoded."""
     conditions, values = _conditions(db, agent, selection)
-    source, order = "lessons l", _ORDERS[selection.order]
-    join = order.join
+    source = "lessons l"
+    join, columns = _ORDERS[selection.order]
     if selection.keys is not None:
         # CROSS JOIN makes SQLite start with the keys, not with all lessons of the agent.
         keyed = "SELECT DISTINCT lesson FROM keys WHERE key IN (SELECT value FROM json_each(:keys))"
@@ -90,7 +82,7 @@ def listed(db: Connection, agent: int | None, selection: Selection) -> Sequence[
         conditions.append(_MAY_CONTAIN)
         values["text"] = f"%{re.sub('[~%_]', lambda special: f'~{special[0]}', selection.text)}%"
         values["escaped"] = "%\\u%"
-    query = f"SELECT l.n FROM {source} {join} WHERE {' AND '.join(conditions)} ORDER BY {order.columns}l.n DESC"
+    query = f"SELECT l.n FROM {source} {join} WHERE {' AND '.join(conditions)} ORDER BY {columns}l.n DESC"
     fits = _text_filter(selection)
     start, limit = selection.offset, selection.limit
     if fits is None:  # the database can skip the lessons before the offset

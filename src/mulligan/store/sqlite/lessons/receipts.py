@@ -19,8 +19,6 @@ _COUNT_USE = (
     "INSERT INTO uses (n, uses, last_used) VALUES (?, 1, ?)"
     " ON CONFLICT (n) DO UPDATE SET uses = uses.uses + 1, last_used = excluded.last_used"
 )
-
-
 _RESULTS = (
     "SELECT w.id, CASE w.status WHEN 'done' THEN w.result ELSE coalesce(p.payload, 'null') END"
     " FROM outcomes o JOIN work w ON w.n = o.work LEFT JOIN payloads p ON p.n = w.n WHERE o.receipt = ? ORDER BY w.n"

@@ -13,16 +13,11 @@ from mulligan.store.sqlite.rows import unreadable
 
 log = logging.getLogger("mulligan")
 
-
 _NUMBERS = " AND ".join(
     f"typeof({column}) IN ('integer', 'real')"
     for column in ("l.success", "l.confidence", "l.created", "l.fact", "l.pair")
 )
-
-
 _JOIN_QUERIES = "LEFT JOIN query_vectors q ON q.n = l.n AND l.embedder = :embedder"
-
-
 _OTHER_COLUMNS = {
     "agent_id": "a.id",
     "uses": "coalesce(u.uses, 0)",

@@ -1,4 +1,4 @@
-"""Lessons in the SQLite file of the episodes: the `LessonStore` of core.lesson_history.
+"""Lessons in the SQLite file of the episodes: the `LessonStore` of core.lesson_store.
 
 Once a call returns, its changes survive the death of the process. The cost of add, fold, delta, recalled and change
 does not grow with the bank (except with the depth of a tree of merges); list by text, as_of, counts and verify read all
