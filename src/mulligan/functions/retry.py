@@ -258,10 +258,9 @@ def _where_notes_go(
     optional: the function may have neither.
     """
     parameters = signature.parameters
-    if annotated_parameters := [
-        parameter for parameter, annotation in annotations.items() if parameter in parameters and _is_notes(annotation)
-    ]:
-        return annotated_parameters[0], None
+    for parameter, annotation in annotations.items():
+        if parameter in parameters and _is_notes(annotation):
+            return parameter, None
     if notes is None:
         return None, None
     if notes == "notes" and notes in parameters:

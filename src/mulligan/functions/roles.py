@@ -1,4 +1,4 @@
-"""Roles of a call that must not end it when they fail."""
+"""Wraps the evaluator, the reflector and the bank of a call so that failures do not end it."""
 
 from __future__ import annotations
 

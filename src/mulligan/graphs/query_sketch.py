@@ -76,7 +76,7 @@ class _Patterns:
 
     def query(self) -> str:
         """Return the query of the only pattern that fits, with as few relationships as possible; "" without one."""
-        types = self._types_texts_of()
+        types = self._named_types()
         for implied in range(MAX_RELATIONSHIPS + 1 - len(types)):
             trees: dict[object, _Tree] = {}
             for tree in self._fitting(types, implied):
@@ -87,7 +87,7 @@ class _Patterns:
                 return queries[0] if len(queries) == 1 else ""
         return ""
 
-    def _types_texts_of(self) -> list[str]:
+    def _named_types(self) -> list[str]:
         """Return the relationship types that the question names, itself or by a property that nothing else has."""
         owners = self._about.owners_of(self._words.amount)
         by_property = owners if len(owners) == 1 and self._about.is_type(owners[0]) else []

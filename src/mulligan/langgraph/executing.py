@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import Runnable
@@ -125,14 +125,6 @@ def _reply_of(result: Any) -> Json:
     return {"content": result, "status": "success"}
 
 
-class _Parameters(NamedTuple):
-    """The parameters of a tool that can be given by name, and whether it also takes one value without a name."""
-
-    names: Sequence[str]
-    required: set[str]
-    takes_a_value: bool
-
-
 def _inputs_of(tool: Any, draft: type[BaseModel], revise: type[BaseModel]) -> Mapping[str, str]:
     """Return the field of the model's answer that each parameter of the tool gets: the one of its name.
 
@@ -153,22 +145,25 @@ def _inputs_of(tool: Any, draft: type[BaseModel], revise: type[BaseModel]) -> Ma
     return {} if takes_a_value and list(inputs.values()) == ["answer"] else inputs
 
 
-def _parameters_of(tool: Any) -> _Parameters:
-    """Return the parameters of a LangChain tool or a function; none of what takes the answer, whatever its form."""
+def _parameters_of(tool: Any) -> tuple[Sequence[str], set[str], bool]:
+    """Return the parameters that a tool takes by name, the required ones, and whether it takes a value without a name.
+
+    A graph database, a runnable and a built-in function have no parameters: they take the answer as it is.
+    """
     if isinstance(tool, BaseTool):
         schema = cast(dict[str, Any], cast(Any, tool).get_input_jsonschema())
-        return _Parameters(list(schema.get("properties", ())), set(schema.get("required", ())), False)
+        return list(schema.get("properties", ())), set(schema.get("required", ())), False
     if isinstance(tool, Graph | Runnable):
-        return _Parameters((), set(), True)
+        return (), set(), True
     if not callable(tool):
         raise InvalidInput(f"tool must be a function, a LangChain tool, a runnable or a graph database, not {tool!r}.")
     try:
         signature = inspect.signature(tool)
     except ValueError:  # a built-in function without a signature
-        return _Parameters((), set(), True)
+        return (), set(), True
     parameters = [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     required = {p.name for p in parameters if p.default is p.empty}
-    return _Parameters([p.name for p in parameters], required, _takes_a_value(signature))
+    return [p.name for p in parameters], required, _takes_a_value(signature)
 
 
 def _takes_a_value(signature: inspect.Signature) -> bool:

@@ -262,7 +262,7 @@ async def _within_quota(tool: Tool, arguments: Mapping[str, Json], call: Call) -
 
 
 def shallow(value: Json, depth: int = MAX_DEPTH) -> bool:
-    """Whether lists and objects are nested at most this deep. It works level by level, to not exhaust the stack."""
+    """Whether lists and objects are nested at most this deep. It goes level by level, so no depth fills the stack."""
     level: list[Json] = [value]
     for _ in range(depth + 1):
         level = [child for parent in level for child in _children(parent)]

@@ -28,15 +28,9 @@ def task(agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
 def noted(
     agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any], notes: str
 ) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
-    instructions = kwargs.get("instructions")
-    instruction_list = (
-        list(instructions)
-        if isinstance(instructions, (list, tuple))
-        else [instructions]
-        if instructions is not None
-        else []
-    )
-    return agent, args, {**kwargs, "instructions": [*instruction_list, notes]}
+    own = kwargs.get("instructions") or ()
+    instructions = own if isinstance(own, (list, tuple)) else (own,)
+    return agent, args, {**kwargs, "instructions": [*instructions, notes]}
 
 
 def answer(result: Any) -> Any:
