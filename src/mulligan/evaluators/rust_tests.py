@@ -140,12 +140,9 @@ class RustTests:
         if not results and ran.exit_code in (126, 127):
             raise SandboxError(f"The judged program could not be started: {ran.stderr.strip()[-600:]}")
         if not results and built.secret not in ran.stdout and ran.exit_code is None:
-            if ran.timed_out:
-                return (
-                    verdicts,
-                    f"The code cannot be compiled: the compiler did not finish within {COMPILER_SECONDS:g} s.",
-                )
-            return verdicts, f"The code cannot be compiled: the compiler was stopped.{ran.stderr.rstrip()[-200:]}"
+            late = f"did not finish within {COMPILER_SECONDS:g} s."
+            how = late if ran.timed_out else f"was stopped.{ran.stderr.rstrip()[-200:]}"
+            return verdicts, f"The code cannot be compiled: the compiler {how}"
         return verdicts | {number: results.get(place, Verdict("lost")) for place, number in enumerate(active)}, ""
 
     def _refusal(self, errors: CompilerErrors, ran: Ran) -> str:
