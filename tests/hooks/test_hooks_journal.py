@@ -128,6 +128,14 @@ def test_forgetting_leaves_only_that_it_is_forgotten(home: Path) -> None:
         assert found.forgotten
 
 
+def test_the_newest_sessions_are_given_oldest_first(home: Path) -> None:
+    with Journal() as journal:
+        for session in ("s1", "s2", "s3"):
+            journal.seen(START._replace(session=session), "p")
+        assert [one.session for one in journal.sessions()] == ["s1", "s2", "s3"]
+        assert [one.session for one in journal.sessions(last=2)] == ["s2", "s3"]
+
+
 def test_what_is_old_is_trimmed_also_if_it_was_never_read(home: Path) -> None:
     with Journal() as journal:
         journal.seen(START, "p")

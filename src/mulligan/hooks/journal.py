@@ -231,7 +231,7 @@ class Journal:
     def sessions(
         self, *, project: str | None = None, due: bool | None = None, last: int | None = None
     ) -> list[Session]:
-        """The `last` sessions that were seen and not forgotten, the newest at the end."""
+        """The sessions that were seen and not forgotten, the newest at the end. last: only so many of the newest."""
         newest = self._db.execute(
             f"SELECT {_SESSION} FROM sessions WHERE NOT forgotten AND (?1 IS NULL OR project = ?1) "
             "AND (?2 IS NULL OR due = ?2) ORDER BY seen DESC, rowid DESC LIMIT ?3",
