@@ -213,6 +213,7 @@ TRANSIENT: list[tuple[Exception, bool]] = [
     (while_handling(ConnectionResetError("reset")), False),
     (Refused(status_code=400), False),
     (Refused(status_code=404), False),
+    (Refused(status_code=10**5000), False),
     (ValueError("no currency"), False),
     (FileNotFoundError("bill.txt"), False),
     (AssertionError("no"), False),

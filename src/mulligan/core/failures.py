@@ -120,8 +120,8 @@ def _status(error: BaseException) -> int | None:
     meta = _get(response, "ResponseMetadata")
     values = [_get(error, "status_code"), _get(error, "status"), _get(error, "code"), _get(response, "status_code")]
     values += [_get(response, "status"), _get(meta, "HTTPStatusCode")]
-    texts = (str(int(value)) if isinstance(value, int) else value for value in values)
-    return next((int(text) for text in texts if isinstance(text, str) and re.fullmatch("[45][0-9]{2}", text)), None)
+    statuses = (int(one) if isinstance(one, str) and re.fullmatch("[45][0-9]{2}", one) else one for one in values)
+    return next((int(one) for one in statuses if isinstance(one, int) and 400 <= one < 600), None)
 
 
 def _codes(error: BaseException) -> list[str]:
