@@ -6,6 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
@@ -25,7 +26,7 @@ def checked(document: Document, model: type[M], *, strict: bool) -> tuple[M | No
     An unknown key is left out. It is an error if `strict`, else a warning.
     """
     root = schema_of(model)
-    values = cast(dict[str, Json], _copy(document.values))
+    values: dict[str, Json] = deepcopy(dict(document.values))
     conflicts = _conflicts(document, properties(root, root))
     problems = _ignored_keys(document, root) + conflicts
     usable = not document.refused and not conflicts
@@ -179,12 +180,6 @@ def _conflicts(document: Document, keys: Mapping[str, Schema]) -> list[Problem]:
 def _table(values: Mapping[str, Json], key: str) -> Mapping[str, Json]:
     inner = values.get(key)
     return cast(Mapping[str, Json], inner) if isinstance(inner, Mapping) else {}
-
-
-def _copy(value: Json) -> Json:
-    if isinstance(value, Mapping):
-        return {key: _copy(inner) for key, inner in cast(Mapping[str, Json], value).items()}
-    return [_copy(inner) for inner in cast(list[Json], value)] if isinstance(value, list) else value
 
 
 def _remove(values: Any, where: Sequence[int | str]) -> None:

@@ -157,7 +157,7 @@ async def learn_traces(
             result = await learner.learn(spans, progress)
         finally:
             await learner.close()
-    return TracesLearned(result.runs, result.lessons, result.spans, result.errors, (*notes, *result.notes))
+    return replace(result, notes=(*notes, *result.notes))
 
 
 class TraceLearner:

@@ -12,9 +12,8 @@ from mulligan.app.sessions_exam import Exam
 from mulligan.bench.harness.plan import STREAM
 from mulligan.bench.harness.running import run_with_id
 from mulligan.bench.harness.stream import NONE
+from mulligan.bench.report.cells import EMPTY, UNKNOWN, interval_of
 from mulligan.bench.report.figures import read_run
-from mulligan.bench.report.page import NONE as EMPTY
-from mulligan.bench.report.page import UNKNOWN
 from mulligan.bench.report.statistics import Estimate
 from mulligan.bench.report.stream import Row, StreamReport, difference, gain_of, read_stream, world_of
 from mulligan.core.protocols import Store
@@ -211,8 +210,7 @@ def exam_page(report: ExamReport) -> list[Block]:
 def _with_interval(estimate: Estimate | None) -> str:
     if estimate is None:
         return EMPTY
-    interval = "" if estimate.low is None else f" ({estimate.low:+.3f} to {estimate.high:+.3f})"
-    return f"{estimate.value:+.3f}{interval}"
+    return f"{estimate.value:+.3f}" + ("" if estimate.low is None else f" ({interval_of(estimate, '+.3f')})")
 
 
 def _memories(report: ExamReport) -> Table:

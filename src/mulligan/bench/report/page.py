@@ -14,15 +14,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
+from mulligan.bench.report.cells import EMPTY, UNKNOWN, dollars, interval_of, number
 from mulligan.bench.report.figures import Comparison, Figures, Report, RunReport
-from mulligan.bench.report.statistics import Estimate, Mean
+from mulligan.bench.report.statistics import Mean
 from mulligan.core.rates import Rate
 from mulligan.core.records import Usage
-from mulligan.text.figures import money, used, when, zone
+from mulligan.text.figures import used, when, zone
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 
-NONE, UNKNOWN = "-", "unknown"
-"""What cells of tables contain in place of a value."""
 MAX_LISTED_FILES = 3
 """More data files than this are summed up in one hash."""
 _TEXTS = tomllib.loads(Path(__file__).with_name("page.toml").read_text(encoding="utf-8"))
@@ -74,19 +73,19 @@ def _repeats(figures: Figures) -> str:
         return ""
     last = estimated[-1]
     means = {"pass@1": estimated[0].estimate, f"pass@{last.k}": last.estimate, f"pass^{last.k}": last.every}
-    shares = ", ".join(f"{name} {_mean(mean, '{:.1%}')[0]}" for name, mean in means.items())
+    shares = ", ".join(f"{name} {_mean(mean, '.1%')[0]}" for name, mean in means.items())
     return f"{len(figures.episodes)} episodes of each case: {shares}"
 
 
 def _sentence(one: Comparison, a: str, b: str) -> str:
     """A comparison as a sentence: how many more cases the second run solved, with the interval of the difference."""
     if one.samples is not None:
-        interval = f" (95 % interval {_interval(one.samples, '{:+.3f}')})" if one.samples.low is not None else ""
-        return f"{b} against {a}: mean score {one.samples.value:+.3f}{interval}, p {_p(one.p)}."
+        interval = f" (95 % interval {interval_of(one.samples, '+.3f')})" if one.samples.low is not None else ""
+        return f"{b} against {a}: mean score {one.samples.value:+.3f}{interval}, p {number(one.p, '.3g')}."
     counts, more = one.counts, one.counts.only_b - one.counts.only_a
     cases = f"{abs(more)} {'more' if more > 0 else 'fewer'} of {counts.n} cases than" if more else "as many cases as"
     points = f"{100 * counts.difference:+.0f} points, 95 % interval {100 * counts.low:+.0f} to {100 * counts.high:+.0f}"
-    return f"{b} solved {cases} {a}: {points}, p {_p(one.p)}."
+    return f"{b} solved {cases} {a}: {points}, p {number(one.p, '.3g')}."
 
 
 def page(report: Report, picture: Picture | None = None) -> list[Block]:
@@ -186,7 +185,7 @@ def _by_trial(group: Sequence[LabelledRun]) -> Table:
         for at in run.figures.trials:
             row = [label, str(at.trial), str(at.solved.count), str(at.solved.n), *_rate(at.solved)]
             row += [str(at.unscored), str(run.figures.statuses["error"])]
-            rows.append(row + (_mean(at.mean, "{:.3f}") if graded else []))
+            rows.append(row + (_mean(at.mean, ".3f") if graded else []))
     return Table([*columns, *(["mean score", "95 % interval"] if graded else [])], rows)
 
 
@@ -208,14 +207,14 @@ def _by_episode(group: Sequence[LabelledRun]) -> Table:
         for at in run.figures.episodes:
             share, interval = _rate(at.within)
             counts = (str(at.within.count), str(at.within.n))
-            estimates = (*_mean(at.estimate, "{:.1%}"), *_mean(at.every, "{:.1%}"))
+            estimates = (*_mean(at.estimate, ".1%"), *_mean(at.every, ".1%"))
             rows.append([label, str(at.k), *estimates, share, *counts, interval])
     return Table([*columns, "solved", "n", "95 % interval"], rows)
 
 
 def _all_samples(group: Sequence[LabelledRun]) -> Table:
     rows = [
-        [label, f"{samples.value:.3f}", _interval(samples, "{:.3f}"), str(samples.n), str(samples.clusters)]
+        [label, f"{samples.value:.3f}", interval_of(samples, ".3f"), str(samples.n), str(samples.clusters)]
         for label, run in group
         if (samples := run.figures.samples) is not None
     ]
@@ -227,9 +226,10 @@ def _spent(group: Sequence[LabelledRun]) -> Table:
     rows = list[list[str]]()
     for label, run in group:
         spent = run.figures.spent
-        unknown = UNKNOWN if spent.usage.cost is None else NONE
-        row = [label, *_usage(spent.usage), f"{spent.seconds:,.1f}", _number(spent.tokens_per_solved)]
-        rows.append([*row, _money(spent.cost_per_solved, unknown), _number(spent.seconds_per_solved, 1)])
+        none_solved = spent.cost_per_solved is None and spent.usage.cost is not None
+        cost_per_solved = EMPTY if none_solved else dollars(spent.cost_per_solved)
+        row = [label, *_usage(spent.usage), f"{spent.seconds:,.1f}", number(spent.tokens_per_solved, ",.0f")]
+        rows.append([*row, cost_per_solved, number(spent.seconds_per_solved, ",.1f")])
     return Table(columns, rows)
 
 
@@ -261,7 +261,8 @@ def _strategy_costs(group: Sequence[LabelledRun]) -> Table:
         cost = run.figures.shown
         if cost.trial is not None:
             means = (cost.first, cost.later, cost.past, cost.attempt, cost.reflection, cost.trial)
-            rows.append([label, cost.strategy or NONE, str(cost.later_trials), *map(_number, means)])
+            row = [label, cost.strategy or EMPTY, str(cost.later_trials)]
+            rows.append([*row, *(number(mean, ",.0f") for mean in means)])
     return Table([*columns, "whole try"], rows, left=2)
 
 
@@ -270,7 +271,7 @@ def _lessons(group: Sequence[LabelledRun]) -> Table:
     rows = list[list[str]]()
     for label, run in group:
         for band in run.figures.lessons:
-            row = [label, band.band, str(band.count), _number(band.quality, 2), _number(band.tokens)]
+            row = [label, band.band, str(band.count), number(band.quality, ",.2f"), number(band.tokens, ",.0f")]
             rows.append([*row, str(band.passed.n), *_rate(band.passed), *_rate(band.better)])
     return Table(columns, rows, left=2)
 
@@ -287,8 +288,8 @@ def _compared(report: Report) -> list[Block]:
     sample_rows = list[list[str]]()
     for one in report.comparisons:
         if (samples := one.samples) is not None:
-            row = [*_names(by_id[one.a], by_id[one.b]), f"{samples.value:+.3f}", _interval(samples, "{:+.3f}")]
-            sample_rows.append([*row, _p(samples.p), str(samples.n), str(samples.clusters)])
+            row = [*_names(by_id[one.a], by_id[one.b]), f"{samples.value:+.3f}", interval_of(samples, "+.3f")]
+            sample_rows.append([*row, number(samples.p, ".3g"), str(samples.n), str(samples.clusters)])
     if sample_rows:
         columns = ["A", "B", "B - A", "95 % interval", "p", "cases", "clusters"]
         texts = _TEXTS["tables"]["compared_samples"]
@@ -301,7 +302,7 @@ def _comparison_row(one: Comparison, a: LabelledRun, b: LabelledRun) -> list[str
     cells = (counts.n, counts.both, counts.only_a, counts.only_b, counts.neither)
     interval = f"{counts.low:+.1%} to {counts.high:+.1%}"
     left_out = str(one.left_out + one.alone_a + one.alone_b)
-    return [*_names(a, b), *map(str, cells), f"{counts.difference:+.1%}", interval, _p(counts.p), left_out]
+    return [*_names(a, b), *map(str, cells), f"{counts.difference:+.1%}", interval, number(counts.p, ".3g"), left_out]
 
 
 def _names(a: LabelledRun, b: LabelledRun) -> list[str]:
@@ -311,7 +312,7 @@ def _names(a: LabelledRun, b: LabelledRun) -> list[str]:
 def _power(one: Comparison, a: LabelledRun, b: LabelledRun, comparisons: int) -> str:
     """A sentence on the difference that the comparison could have shown, and whether it did."""
     names = " and ".join(_names(a, b))
-    p = _p(one.p) + (f", corrected for {comparisons} comparisons" if comparisons > 1 else "")
+    p = number(one.p, ".3g") + (f", corrected for {comparisons} comparisons" if comparisons > 1 else "")
     if one.detectable is None:
         return f"{names}: too few cases, or too few that differ, to say what difference could have been shown."
     least = f"{one.detectable:.1%} or more (power 80 %)"
@@ -323,14 +324,6 @@ def _power(one: Comparison, a: LabelledRun, b: LabelledRun, comparisons: int) ->
     )
 
 
-def _p(value: float | None) -> str:
-    return NONE if value is None else f"{value:.3g}"
-
-
-def _interval(bounds: Estimate | Mean, form: str) -> str:
-    return NONE if bounds.low is None else f"{form.format(bounds.low)} to {form.format(bounds.high)}"
-
-
 # --- cells ----------------------------------------------------------------------------------------------------------
 
 _USAGE_COLUMNS = ("tokens in", "tokens out", "calls", "cost")
@@ -338,22 +331,14 @@ _USAGE_COLUMNS = ("tokens in", "tokens out", "calls", "cost")
 
 def _usage(usage: Usage) -> list[str]:
     counts = (usage.input_tokens, usage.output_tokens, usage.calls)
-    return [*(f"{count:,}" for count in counts), _money(usage.cost)]
+    return [*(f"{count:,}" for count in counts), dollars(usage.cost)]
 
 
 def _rate(rate: Rate) -> list[str]:
     if rate.value is None:
-        return [UNKNOWN, NONE]
-    return [f"{rate.value:.1%}", f"{rate.low:.1%} to {rate.high:.1%}"]
+        return [UNKNOWN, EMPTY]
+    return [f"{rate.value:.1%}", interval_of(rate, ".1%")]
 
 
 def _mean(mean: Mean | None, form: str) -> list[str]:
-    return [NONE, NONE] if mean is None else [form.format(mean.value), _interval(mean, form)]
-
-
-def _number(value: float | None, digits: int = 0) -> str:
-    return NONE if value is None else f"{value:,.{digits}f}"
-
-
-def _money(cost: float | None, unknown: str = UNKNOWN) -> str:
-    return unknown if cost is None else money(cost) if cost else NONE
+    return [EMPTY, EMPTY] if mean is None else [format(mean.value, form), interval_of(mean, form)]

@@ -8,7 +8,7 @@ from math import inf
 from statistics import fmean
 
 from mulligan.bench.harness.proof import ARMS, Arm, Plan, Row
-from mulligan.bench.report.page import NONE as EMPTY
+from mulligan.bench.report.cells import interval_of, number
 from mulligan.bench.report.statistics import FEW, Estimate, clustered, groups, paired_detectable
 from mulligan.core.rates import Paired, Rate, paired, rate
 from mulligan.core.records import Json
@@ -168,8 +168,8 @@ def _arms(report: ProofReport) -> Table:
     others = [name for name in MEASURES if name != SOLVED]
     rows = list[list[str]]()
     for arm in report.arms:
-        solved = [_number(arm.solved.value, ".0%"), _range(arm.solved.low, arm.solved.high, ".0%")]
-        means = [_number(arm.means.get(name), ".1f") for name in others]
+        solved = [number(arm.solved.value, ".0%"), interval_of(arm.solved, ".0%")]
+        means = [number(arm.means.get(name), ".1f") for name in others]
         rows.append([arm.arm, str(arm.runs), *solved, *means, str(arm.shown)])
     return Table(["arm", "runs", "solved", "95 % interval", *others, "lessons shown"], rows)
 
@@ -178,18 +178,10 @@ def _compared(report: ProofReport) -> Table:
     columns = ["measure", "difference", "95 % interval", "p", "n", "clusters", "could show"]
     rows = list[list[str]]()
     for name, estimate in report.differences.items():
-        interval = _range(estimate.low, estimate.high, "+.2f")
-        row = [name, f"{estimate.value:+.2f}", interval, _number(estimate.p, ".3g")]
-        rows.append([*row, str(estimate.n), str(estimate.clusters), _number(estimate.detectable, ".2f")])
+        interval = interval_of(estimate, "+.2f")
+        row = [name, f"{estimate.value:+.2f}", interval, number(estimate.p, ".3g")]
+        rows.append([*row, str(estimate.n), str(estimate.clusters), number(estimate.detectable, ".2f")])
     return Table(columns, rows)
-
-
-def _number(value: float | None, form: str) -> str:
-    return EMPTY if value is None else format(value, form)
-
-
-def _range(low: float | None, high: float | None, form: str) -> str:
-    return EMPTY if low is None or high is None else f"{low:{form}} to {high:{form}}"
 
 
 def verdict(report: ProofReport) -> list[str]:
@@ -199,7 +191,7 @@ def verdict(report: ProofReport) -> list[str]:
         return ["There are too few tasks with both arms to compare them."]
     if solved.p < 0.05:
         more = "more" if solved.value > 0 else "fewer"
-        interval = _range(solved.low, solved.high, "+.0%")
+        interval = interval_of(solved, "+.0%")
         return [f"With the bank, {more} tasks are solved: {solved.value:+.0%} of all, {interval} (p = {solved.p:.2g})."]
     least = solved.detectable or (paired_detectable(report.counts) if report.counts else None)
     could = (

@@ -19,16 +19,14 @@ from mulligan.bench.harness.plan import STREAM
 from mulligan.bench.harness.running import run_with_id
 from mulligan.bench.harness.stream import NONE, Leg, StreamChoice, legs_of, stream_record
 from mulligan.bench.report.about import about
+from mulligan.bench.report.cells import UNKNOWN, dollars, interval_of, number
 from mulligan.bench.report.figures import read_run
-from mulligan.bench.report.page import NONE as EMPTY
-from mulligan.bench.report.page import UNKNOWN
 from mulligan.bench.report.statistics import FEW, Estimate, clustered, groups, holm
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import digest
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Json
 from mulligan.text.charts import Chart, Curve, Point, counting_ticks
-from mulligan.text.figures import money
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 from mulligan.text.truncate import estimate as tokens_of
 
@@ -418,9 +416,9 @@ def finished_within(rows: Sequence[Row], limits: Mapping[int, int]) -> set[tuple
 def differences(rows: Sequence[Row], arms: Sequence[str]) -> list[Difference]:
     """Each arm compared with each of the `REFERENCES` in the stream."""
     compared = list[Difference]()
-    for number, reference in enumerate(name for name in REFERENCES if name in arms):
+    for place, reference in enumerate(name for name in REFERENCES if name in arms):
         for arm in arms:
-            if arm == reference or arm in REFERENCES[:number]:
+            if arm == reference or arm in REFERENCES[:place]:
                 continue
             if pairs := _pairs(rows, arm, reference):
                 equal = _equal_tokens(rows, arm, reference, pairs)
@@ -557,26 +555,17 @@ _RECOVERY_NOTE = (
 )
 
 
-def _number(value: float | None, form: str) -> str:
-    return EMPTY if value is None else format(value, form)
-
-
-def _interval(estimate: Estimate | None) -> str:
-    return EMPTY if estimate is None or estimate.low is None else f"{estimate.low:+.3f} to {estimate.high:+.3f}"
-
-
 def _arms(report: StreamReport) -> Table:
     columns = ["arm", "gain", "95 % interval", "score", "reward", "success"]
     orders = report.choice.orders
     columns += [f"pass^{orders}"] if orders > 1 else []
     rows = list[list[str]]()
     for arm in report.arms:
-        row = [arm.arm, _number(arm.gain.value if arm.gain else None, "+.3f"), _interval(arm.gain)]
-        row += [_number(arm.score, ".3f"), _number(arm.reward, ".3f"), _number(arm.success, ".1%")]
-        row += [_number(arm.every, ".1%")] if orders > 1 else []
-        row += [_number(tokens, ",.0f") for tokens in (arm.tokens, arm.memory_tokens, arm.recalled_tokens)]
-        cost = UNKNOWN if arm.cost is None else money(arm.cost) if arm.cost else EMPTY
-        rows.append([*row, _number(arm.steps, ".1f"), cost, str(arm.errors)])
+        row = [arm.arm, number(arm.gain.value if arm.gain else None, "+.3f"), interval_of(arm.gain, "+.3f")]
+        row += [number(arm.score, ".3f"), number(arm.reward, ".3f"), number(arm.success, ".1%")]
+        row += [number(arm.every, ".1%")] if orders > 1 else []
+        row += [number(tokens, ",.0f") for tokens in (arm.tokens, arm.memory_tokens, arm.recalled_tokens)]
+        rows.append([*row, number(arm.steps, ".1f"), dollars(arm.cost), str(arm.errors)])
     return Table([*columns, "tokens", "of memory", "recalled", "steps", "cost", "errors"], rows)
 
 
@@ -585,9 +574,9 @@ def _compared(report: StreamReport) -> Table:
     rows = list[list[str]]()
     for one in report.differences:
         estimate = one.difference
-        row = [one.arm, one.reference, f"{estimate.value:+.3f}", _interval(estimate)]
-        row += [_number(estimate.p, ".3g"), _number(one.p, ".3g"), str(estimate.n), str(estimate.clusters)]
-        rows.append([*row, _number(estimate.detectable, ".3f")])
+        row = [one.arm, one.reference, f"{estimate.value:+.3f}", interval_of(estimate, "+.3f")]
+        row += [number(estimate.p, ".3g"), number(one.p, ".3g"), str(estimate.n), str(estimate.clusters)]
+        rows.append([*row, number(estimate.detectable, ".3f")])
     return Table(columns, rows, left=2)
 
 
@@ -598,7 +587,7 @@ def _compared_at_equal_tokens(report: StreamReport) -> Table:
         equal = one.equal_tokens
         row = [one.arm, one.reference, f"{equal.tokens:,.0f}", f"{equal.reference_tokens:,.0f}"]
         row += [f"{equal.finished:.0%}", f"{equal.reference_finished:.0%}", f"{equal.difference.value:+.3f}"]
-        rows.append([*row, _interval(equal.difference), _number(equal.p, ".3g")])
+        rows.append([*row, interval_of(equal.difference, "+.3f"), number(equal.p, ".3g")])
     return Table([*columns, "difference", "95 % interval", "p (Holm)"], rows, left=2)
 
 
@@ -642,4 +631,4 @@ def _recovered(report: StreamReport) -> Table:
 
 def _along(report: StreamReport) -> Table:
     parts = [f"part {n}" for n in range(1, STRETCHES + 1)]
-    return Table(["arm", *parts], [[one.arm, *(_number(v, ".3f") for v in one.stretches)] for one in report.arms])
+    return Table(["arm", *parts], [[one.arm, *(number(v, ".3f") for v in one.stretches)] for one in report.arms])
