@@ -107,10 +107,7 @@ def command(
         _write(report, Path(into))
     print_report(stream_page(report), report.to_json(), form)
     if errors := sum(arm.errors for arm in report.arms):
-        say(
-            f"{count(errors, 'case')} ended with an error, excluded from the means. To retry: "
-            f"{_resume_command(stream.id)}"
-        )
+        say(f"Left out of the means, with an error: {count(errors, 'case')}. To retry: {_resume_command(stream.id)}")
     elif into is None and not quiet:
         say(f"Rows, curve and report as files: {_resume_command(stream.id)} --into DIR")
     ctx.exit(UNFINISHED if errors else SOLVED)

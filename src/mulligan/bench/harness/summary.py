@@ -48,7 +48,7 @@ async def write_summary(finished: Finished, store: Store, folder: Path) -> Seque
     _write(parts, folder)
     lines = [f"{folder}: {', '.join(f'{name}.json' for name in parts)}"]
     if left := len(finished.run.cases) - len(episodes):
-        lines.append(f"{count(left, 'case')} ended with an error or did not end, excluded from these figures")
+        lines.append(f"Left out of these figures, with an error or unfinished: {count(left, 'case')}")
     return lines
 
 
