@@ -63,15 +63,15 @@ def command_of(arguments: str) -> tuple[str, str]:
     return "", ""
 
 
-def _change(table: Mapping[str, Any]) -> str:
-    old, new = (
-        next((text for key in names if isinstance(text := table.get(key), str)), "")
-        for names in (
-            ("old_string", "oldString", "old_str"),
-            ("new_string", "newString", "new_str", "content", "file_text"),
-        )
-    )
+def _change(fields: Mapping[str, Any]) -> str:
+    """The first lines that an edit removes and adds; a blank if it has none."""
+    old = _first_text(fields, "old_string", "oldString", "old_str")
+    new = _first_text(fields, "new_string", "newString", "new_str", "content", "file_text")
     old_lines, new_lines = set(old.splitlines()), set(new.splitlines())
     removed = [f"-{line}" for line in old.splitlines() if line not in new_lines and line.strip()]
     added = [f"+{line}" for line in new.splitlines() if line not in old_lines and line.strip()]
     return "\n".join([*removed[:3], *added[:3]]) or " "
+
+
+def _first_text(fields: Mapping[str, Any], *keys: str) -> str:
+    return next((text for key in keys if isinstance(text := fields.get(key), str)), "")
