@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.lesson_page import bank_title
@@ -230,5 +230,5 @@ def _lesson_view(lesson: Lesson, session: Session, status: Status) -> LessonView
 def _evidence(lesson: Lesson, session: str = "") -> tuple[str, str]:
     """The outputs of the call that failed and of the one that worked, as the session, or the last one, saw them."""
     seen = [one for one in evidence_of(lesson) if not session or one.get("session") == session] or evidence_of(lesson)
-    last: Mapping[str, Any] = cast(Mapping[str, Any], seen[-1]) if seen else {}
+    last: Mapping[str, Any] = seen[-1] if seen else {}
     return str(last.get("fails") or ""), str(last.get("works") or "")
