@@ -29,6 +29,8 @@ from sets import FAMILIES, Item, load
 import mulligan
 from mulligan.app.memory import open_bank
 from mulligan.app.teaching import teach
+from mulligan.bench.report.statistics import clustered
+from mulligan.bench.streams.stream import AT_TRIAL
 from mulligan.core.codec import to_json
 from mulligan.core.home import home
 from mulligan.core.lessons import Selection
@@ -120,6 +122,7 @@ class Stream:
                     f"### {trials} trial{'s' if trials > 1 else ''}: the second and third tasks, solved at trial 1",
                     differences(later, ["without"]),
                     by_task(arms, trials),
+                    self._shown(trials, arms),
                 ]
         parts.insert(2, "\n".join(rows))
         return "\n\n".join([*parts, *[await self._learned(trials) for trials in TRIALS]]) + "\n"
@@ -149,6 +152,26 @@ class Stream:
         told += [f"{used.input_tokens:,}", f"{used.output_tokens:,}", str(used.calls)]
         return f"| {trials} | {name} | {len(mine)} | {' | '.join(told)} |"
 
+    def _shown(self, trials: int, arms: Mapping[str, Mapping[str, Outcome]]) -> str:
+        """What the memory gained or lost in the tasks where it showed something, by the points of a coding stream."""
+        recalls = {task: self.done[task, trials, True].recall for task in arms["with"]}
+        shown = [task for task, recall in recalls.items() if recall and recall.lessons]
+        if not shown:
+            return "In no task was anything shown."
+        sides = {name: [arms[name][task] for task in shown] for name in ARMS}
+        points = {name: [_points(one) for one in side] for name, side in sides.items()}
+        tokens = {
+            name: sum(one.usage.input_tokens + one.usage.output_tokens for one in side) for name, side in sides.items()
+        }
+        pairs = zip(points["with"], points["without"], strict=True)
+        found = clustered([ours - theirs for ours, theirs in pairs], [one.item.group for one in sides["with"]])
+        interval = "" if found.low is None else f" ({found.low:+.3f} to {found.high:+.3f}, clustered by family)"
+        means = {name: sum(values) / len(values) for name, values in points.items()}
+        return (
+            f"Something was shown in {len(shown)} tasks: points {means['without']:.3f} without memory and "
+            f"{means['with']:.3f} with it, {found.value:+.3f}{interval}; {tokens['without']:,} tokens without and {tokens['with']:,} with."
+        )
+
     async def _learned(self, trials: int) -> str:
         """What the bank holds in the end, a bullet each, with the task that it came from."""
         bank = open_bank(agent(trials))
@@ -173,6 +196,11 @@ NOTES = (
     "named beforehand is the exact McNemar test on the 24 second and third tasks, solved at trial 1, with one trial "
     "each. The interval draws whole families."
 )
+
+
+def _points(one: Outcome) -> float:
+    """The share of the points: 1 for a task solved by the first try, 0.5 by the second, 0.2 by the third."""
+    return AT_TRIAL[one.trials - 1] / AT_TRIAL[0] if one.solved[-1] else 0.0
 
 
 def agent(trials: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -50,8 +51,8 @@ def cluster(task: Task, number: int, by: str) -> str:
     return {"kind": task.kind, "stream": f"{task.stream} {task.kind}", "task": str(number)}[by]
 
 
-def tasks_of(stream: str, benchmark: str, rows: Sequence[Row]) -> list[Task]:
-    """The tasks up to the last position that all arms have reached."""
+def tasks_of(stream: str, benchmark: str, rows: Sequence[Row], span: Sequence[int]) -> list[Task]:
+    """The tasks up to the last position that all arms have reached. span: the first and the last position to read."""
     arms = {row.arm for row in rows}
     reached = min(max(row.position for row in rows if row.arm == arm) for arm in arms)
     found, turns = list[Task](), Counter[str]()
@@ -59,6 +60,8 @@ def tasks_of(stream: str, benchmark: str, rows: Sequence[Row]) -> list[Task]:
         if at := [row for row in rows if row.position == position]:
             kind = f"{benchmark} {at[0].family}"
             turns[kind] += 1
+            if not span[0] <= position <= span[1]:
+                continue
             found.append(Task(stream, kind, turns[kind], {row.arm: row for row in at}))
     return found
 
@@ -162,16 +165,16 @@ def shown(tasks: Sequence[Task], pairs: Sequence[tuple[str, str]], by: str) -> T
 
 
 async def figures(
-    addresses: Sequence[str], pairs: Sequence[tuple[str, str]], by: str, chosen: Sequence[str]
+    addresses: Sequence[str], pairs: Sequence[tuple[str, str]], by: str, chosen: Sequence[str], span: Sequence[int]
 ) -> list[Block]:
-    """chosen: the arms to read; empty: all."""
+    """chosen: the arms to read; empty: all. span: the first and the last position of a task to read."""
     blocks, all_tasks = list[Block](), list[Task]()
     for one in addresses:
         address, _, stream = one.rpartition("=")
         async with open_store(address) as store:
             report = await read_stream(store, stream)
         name = report.choice.base.benchmark
-        tasks = tasks_of(stream, name, [row for row in report.rows if not chosen or row.arm in chosen])
+        tasks = tasks_of(stream, name, [row for row in report.rows if not chosen or row.arm in chosen], span)
         all_tasks += tasks
         blocks += [Line(f"{name} {stream}: {len(tasks)} tasks in all arms, {report.model}"), arms(tasks)]
     clusters = len({cluster(task, n, by) for n, task in enumerate(all_tasks)})
@@ -194,7 +197,12 @@ if __name__ == "__main__":
         choices=["kind", "stream", "task"],
         help="what standard errors are clustered by: kind of task, kind in its own stream, or single task",
     )
+    parser.add_argument(
+        "--from", dest="first_task", type=int, default=1, metavar="N", help="read tasks from this position"
+    )
+    parser.add_argument("--to", dest="last_task", type=int, default=sys.maxsize, metavar="N", help="up to this one")
     given = parser.parse_args()
+    span = (given.first_task, given.last_task)
     named = [(arm, reference) for arm, _, reference in (pair.partition(":") for pair in (given.first, *given.beside))]
     chosen = [arm for arm in given.arms.split(",") if arm]
-    print(markdown(asyncio.run(figures(given.streams, named, given.by, chosen))))
+    print(markdown(asyncio.run(figures(given.streams, named, given.by, chosen, span))))

@@ -302,6 +302,9 @@ def test_at_the_change_every_name_of_the_database_is_another_and_some_convention
     old, new = quirks(SEED, False), quirks(SEED, True)
     rows = [(getattr(old[o], f), getattr(new[o], f)) for o in old for f in ("header", "prefix", "third")]
     assert sum(one != other for one, other in rows) == len(rows) // 2
+    every, all_new = _tarnwood.values(SEED, True, all_change=True), quirks(SEED, True, all_change=True)
+    assert all(one != other for one, other in zip(before, every, strict=True))
+    assert all(getattr(old[o], f) != getattr(all_new[o], f) for o in old for f in ("header", "prefix", "third"))
 
 
 HOSTILE = [

@@ -12,7 +12,7 @@ from mulligan.bench.streams.reader.code import OPENING, Convention, conventions
 from mulligan.plugins import Json
 
 KINDS = 12
-"""The most conventions of one code base, drawn from all; the change replaces a third of them."""
+"""The most conventions of one code base, drawn from all; the change replaces a third of them, or all."""
 VISIBLE, HIDDEN = 2, 4
 _THEMES = (
     "stage ferry coach arena harbour museum clinic orchard station library market depot garden studio kitchen "
@@ -40,21 +40,21 @@ class CodeTask:
     hidden: str
 
 
-def values(seed: int, changed: bool, kinds: int = KINDS) -> Sequence[tuple[Convention, str]]:
+def values(seed: int, changed: bool, kinds: int = KINDS, all_change: bool = False) -> Sequence[tuple[Convention, str]]:
     """The conventions of a code base in the order of rotation, each with the value in force."""
     chance = drawn("tarnwood", seed)
     found = list[tuple[Convention, str]]()
     replaced = set(chance.sample(range(kinds), -(-kinds // 3)))
     for n, convention in enumerate(chance.sample(conventions(), kinds)):
         before, after = chance.sample(convention.values, 2)
-        found.append((convention, after if changed and n in replaced else before))
+        found.append((convention, after if changed and (all_change or n in replaced) else before))
     return found
 
 
-def task(seed: int, number: int, changed: bool, kinds: int = KINDS) -> CodeTask:
+def task(seed: int, number: int, changed: bool, kinds: int = KINDS, all_change: bool = False) -> CodeTask:
     """The task with this number, from 0 over the whole stream. kinds: how many kinds of functions come in rotation."""
     turn, which = divmod(number, kinds)
-    convention, value = values(seed, changed, kinds)[which]
+    convention, value = values(seed, changed, kinds, all_change)[which]
     themes = _THEMES.split()
     drawn("themes", seed, convention.suffix).shuffle(themes)
     again, place = divmod(turn, len(themes))

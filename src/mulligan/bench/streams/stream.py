@@ -83,6 +83,8 @@ class Stream:
         kinds: how many kinds of tasks come in rotation (in the game: stances). None: all of the world.
         drift: the number of the first task after the change, from 1; or "middle", "none".
         announce: whether that task announces the change, in its input `change`.
+        all_change: whether every fact changes. By default a third of them change in code and half in service; in
+            database and game every fact changes.
     """
 
     data = ""
@@ -98,12 +100,14 @@ class Stream:
         seed: int = 0,
         drift: int | str = "middle",
         announce: bool = True,
+        all_change: bool = False,
         kinds: int | None = None,
     ) -> None:
         self._world = WORLDS[family]
         self.title = f"Stream: {self._world.title}"
         self._family, self._judges, self._seed = family, judges, seed
         self._tasks, self._announce = tasks, announce
+        self._share: dict[str, Json] = {"all_change": True} if all_change and family in ("code", "service") else {}
         if tasks < 1:
             raise InvalidInput(f"tasks must be at least 1, not {tasks}.")
         self._drift = _drift(drift, tasks)
@@ -143,7 +147,7 @@ class Stream:
             settings: dict[str, Json] = {"tests": self._code(target).visible, "seconds": SECONDS}
             return replace(method, evaluator=method.evaluator.with_settings(**settings))
         world = {name: target[name] for name in ("seed", "number", "changed", "kinds")}
-        return replace(method, environment=Spec(self._family, world))
+        return replace(method, environment=Spec(self._family, {**world, **self._share}))
 
     async def score(self, case: Case, episode: Episode) -> Score:
         """The share of the points. Parts: `reward`, the points, and `right`, 1 if the task was done."""
@@ -179,6 +183,7 @@ class Stream:
         """The task with this number, from 0. Its target holds the answer and the values that rebuild the task."""
         changed = number >= self._drift
         place: dict[str, Json] = {"seed": self._seed, "number": number, "changed": changed, "kinds": self._kinds}
+        place |= self._share
         if self._family == "code":
             made = self._code(place)
             prompt, kind, target = made.prompt, made.kind, {"solution": made.solution}
@@ -197,7 +202,9 @@ class Stream:
         return Case(f"{self._family}-{number + 1:03d}", Task(prompt), {**place, **target}, kind, 1 + changed)
 
     def _code(self, place: Mapping[str, Any]) -> _tarnwood.CodeTask:
-        return _tarnwood.task(place["seed"], place["number"], place["changed"], place["kinds"])
+        return _tarnwood.task(
+            place["seed"], place["number"], place["changed"], place["kinds"], place.get("all_change", False)
+        )
 
 
 def _drift(given: int | str, tasks: int) -> int:

@@ -22,8 +22,11 @@ class Quirks:
     third: str
 
 
-def quirks(seed: int, changed: bool) -> Mapping[str, Quirks]:
-    """The quirks by operation. The change gives half of them another value: two of one operation, one of the next."""
+def quirks(seed: int, changed: bool, all_change: bool = False) -> Mapping[str, Quirks]:
+    """The quirks by operation. The change gives half of them another value: two of one operation, one of the next.
+
+    With all_change, it gives all of them another.
+    """
     found = dict[str, Quirks]()
     for number, operation in enumerate(OPERATIONS):
         chance = drawn("service", seed, operation.name)
@@ -32,9 +35,9 @@ def quirks(seed: int, changed: bool) -> Mapping[str, Quirks]:
         third = {"twice": fields, "page": iter(chance.sample(PAGES, 2)), "unit": words}[operation.quirk]
         before = Quirks(next(headers), next(prefixes).upper(), next(third))
         after = Quirks(next(headers), next(prefixes).upper(), next(third))
-        if number % 2:
+        if not all_change and number % 2:
             after = Quirks(after.header, before.prefix, after.third)
-        else:
+        elif not all_change:
             after = Quirks(before.header, after.prefix, before.third)
         found[operation.name] = after if changed else before
     return found
@@ -47,13 +50,29 @@ def job(seed: int, number: int, kinds: int) -> tuple[Operation, str, str]:
 
 
 class Service:
-    """The environment of one job. seed, number, kinds: of the stream and the task. changed: quirks after the change."""
+    """The environment of one job.
+
+    Args:
+        seed: of the stream.
+        number: of the task, from 0.
+        changed: whether the task comes after the change.
+        kinds: how many operations come in rotation.
+        all_change: whether all quirks change, where by default half of them do.
+    """
 
     replayable = True
 
-    def __init__(self, *, seed: int, number: int, changed: bool = False, kinds: int = len(OPERATIONS)) -> None:
+    def __init__(
+        self,
+        *,
+        seed: int,
+        number: int,
+        changed: bool = False,
+        kinds: int = len(OPERATIONS),
+        all_change: bool = False,
+    ) -> None:
         self._operation, self._id, self._more = job(seed, number, kinds)
-        self._quirks = quirks(seed, changed)
+        self._quirks = quirks(seed, changed, all_change)
         self._result = str(drawn("result", seed, number).randint(100, 999))
         self._calls, self._reward = 0, None
 
