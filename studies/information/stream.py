@@ -169,7 +169,8 @@ class Stream:
         means = {name: sum(values) / len(values) for name, values in points.items()}
         return (
             f"Something was shown in {len(shown)} tasks: points {means['without']:.3f} without memory and "
-            f"{means['with']:.3f} with it, {found.value:+.3f}{interval}; {tokens['without']:,} tokens without and {tokens['with']:,} with."
+            f"{means['with']:.3f} with it, {found.value:+.3f}{interval}; "
+            f"tokens {tokens['without']:,} without and {tokens['with']:,} with it."
         )
 
     async def _learned(self, trials: int) -> str:
