@@ -2,11 +2,10 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from commands import Ended, Mulligan
 
 from mulligan.cli.main import main
 
@@ -23,15 +22,6 @@ class Judge:
             return Feedback(None, "there is nothing to judge")
         return Feedback("right" in said, f"it says {said}", score=float(len(said)), source="judge", notes=("by a toy",))
 '''
-
-
-class Ended(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-Mulligan = Callable[..., Ended]
 
 
 @pytest.fixture

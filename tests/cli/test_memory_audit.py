@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Mulligan
 
-from conftest import Mulligan
 from mulligan.app.config import load
 from mulligan.app.memory import Bank
 from mulligan.core.operations import acting_as, actor

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
+from commands import Mulligan
 
-from conftest import Mulligan
 from mulligan.app.sessions import project_bank
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.project import PREFIX, USER, project_id

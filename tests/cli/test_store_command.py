@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from conftest import Mulligan
+from commands import Mulligan
 
 
 def test_back_up_erase_and_restore(mulligan: Mulligan, tmp_path: Path) -> None:

@@ -272,7 +272,8 @@ def _lesson(lesson: Lesson, note: str = "") -> Iterator[Block]:
         )
     )
     yield Line(notes, strong=one_line(lesson.title, 120) or lesson.id, href=f"/bank/lessons/{lesson.id}")
-    yield Quote(lesson.content)
+    if lesson.content.strip() != lesson.title.strip():
+        yield Quote(lesson.content)
 
 
 def _task(of: _Context) -> Iterator[Block]:

@@ -80,8 +80,13 @@ def _found(n: int, lesson: Lesson, project: str, of: str) -> str:
     about = ", ".join([kind, *(one_line(text, 30) for text in brief(lesson).values()), lesson.id[:SHORT]])
     bank = f", bank {of}" if of else ""
     head = f"{n}. {score}{one_line(lesson.title, 100)}  ({about}{bank})"
-    texts = [text for text in (lesson.description, lesson.content) if text.strip()]
-    return "\n".join([head, *("   " + line for text in texts for line in clean(text).splitlines())])
+    return "\n".join([head, *("   " + line for text in _texts(lesson) for line in text.splitlines())])
+
+
+def _texts(lesson: Lesson) -> list[str]:
+    """The description and the content, without one that is empty or only repeats the title."""
+    texts = (clean(text).strip() for text in (lesson.description, lesson.content))
+    return [text for text in texts if text not in ("", clean(lesson.title).strip())]
 
 
 def about(recall: Recall) -> list[str]:
@@ -148,7 +153,7 @@ def story(lesson: Lesson, lineage: Mapping[str, Sequence[Lesson]], near: Sequenc
     """A whole lesson: its fields, its text, what it was merged from or into, and similar lessons."""
     known = "\n".join(f"{name + ':':<15}{one_line(text, 400)}" for name, text in facts(lesson, when).items())
     blocks = [one_line(lesson.title, 200), known]
-    blocks += [clean(text).strip() for text in (lesson.description, lesson.content) if text.strip()]
+    blocks += _texts(lesson)
     for title, lessons in lineage.items():
         if lessons:
             blocks.append("\n".join([f"{title}:", *(f"  {_named(one)}" for one in lessons)]))
