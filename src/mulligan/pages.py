@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mulligan.app.run_context import RunContext, run_context
-    from mulligan.app.story import body, doing, formatted, header, images_of, in_words, mark_of, state, state_words
+    from mulligan.app.episode_pages import EpisodePages
+    from mulligan.app.story import in_words, mark_of, state, state_words
     from mulligan.bench.report.shown import bench_report, method_of
     from mulligan.core.rates import rate
     from mulligan.hooks.record import hook_record, hook_status, review_candidate
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from mulligan.text.charts import Chart, Curve, Point, legend, svg
     from mulligan.text.figures import used, when, zone
     from mulligan.text.formatting import labelled
-    from mulligan.text.images import format_of
     from mulligan.text.pages import Block, Diff, Fence, Heading, Quote, Table, markdown
     from mulligan.text.plain import count, one_line
     from mulligan.text.secrets import mask_json
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from mulligan.text.web_pages import badge_kind, badge_signs, fragment, harmless, style_sheet
 
 _HOMES = {
-    "app.run_context": "RunContext run_context",
-    "app.story": "body doing formatted header images_of in_words mark_of state state_words",
+    "app.episode_pages": "EpisodePages",
+    "app.story": "in_words mark_of state state_words",
     "bench.report.shown": "bench_report method_of",
     "core.rates": "rate",
     "hooks.record": "hook_record hook_status review_candidate",
@@ -40,7 +39,6 @@ _HOMES = {
     "text.charts": "Chart Curve Point legend svg",
     "text.figures": "used when zone",
     "text.formatting": "labelled",
-    "text.images": "format_of",
     "text.pages": "Block Diff Fence Heading Quote Table markdown",
     "text.plain": "count one_line",
     "text.secrets": "mask_json",
@@ -55,27 +53,21 @@ __all__ = [
     "Chart",
     "Curve",
     "Diff",
+    "EpisodePages",
     "Fence",
     "Heading",
     "Point",
     "Quote",
-    "RunContext",
     "Table",
     "answer_of",
     "badge_kind",
     "badge_signs",
     "bench_report",
-    "body",
     "count",
-    "doing",
-    "format_of",
-    "formatted",
     "fragment",
     "harmless",
-    "header",
     "hook_record",
     "hook_status",
-    "images_of",
     "in_words",
     "labelled",
     "legend",
@@ -87,7 +79,6 @@ __all__ = [
     "rate",
     "renamed",
     "review_candidate",
-    "run_context",
     "state",
     "state_words",
     "style_sheet",

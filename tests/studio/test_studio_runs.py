@@ -43,9 +43,9 @@ from mulligan.core.records import (
     Task,
     Usage,
 )
+from mulligan.pages import EpisodePages
 from mulligan.recording.drivers import ASKED, SENTENCE
 from mulligan.store import file_of, open_store
-from mulligan.studio.pages.episode import task_table
 from mulligan.studio.rendering import PAGE_ROWS
 from mulligan.studio.serving import serve_studio
 
@@ -229,7 +229,7 @@ async def test_a_run_says_what_it_taught_and_what_was_withheld() -> None:
 async def test_a_run_becomes_a_benchmark_task(prompt: str, tmp_path: Path) -> None:
     async with open_store(load().store) as store:
         episode = await solved(store, prompt)
-    text = task_table(episode)
+        text = EpisodePages(store, episode).task
     (table,) = tomllib.loads(text)["task"]
     assert (table["prompt"], table["evaluator"]) == (prompt, "contains")
     assert "green" in str(table["settings"])
@@ -237,14 +237,16 @@ async def test_a_run_becomes_a_benchmark_task(prompt: str, tmp_path: Path) -> No
         assert "[[task]]" in (await client.get(f"/runs/{episode.id}")).text
 
 
-def test_a_task_of_a_run_is_toml_whatever_its_settings_are() -> None:
+async def test_a_task_of_a_run_is_toml_whatever_its_settings_are() -> None:
     settings: dict[str, Json] = {
         "\U0001f600": [1, None, "\x7f"],
         "limit": math.inf,
         "nested": {"none": None, "a b": {"low": -math.inf}},
     }
     head = Head(settings={"evaluator": {"name": "contains", "settings": settings}})
-    (table,) = tomllib.loads(task_table(Episode("e1", Task("Say green"), head=head)))["task"]
+    async with open_store(load().store) as store:
+        pages = EpisodePages(store, Episode("e1", Task("Say green"), head=head))
+    (table,) = tomllib.loads(pages.task)["task"]
     assert table["settings"] == {
         "\U0001f600": [1, "\x7f"],
         "limit": math.inf,

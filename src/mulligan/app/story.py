@@ -461,14 +461,14 @@ def _step(number: int, step: TakenStep, of: _Context) -> Iterator[Block]:
         yield Fence(step.thought)
     if step.action:
         yield Line("Action:", small=True)
-        yield from _parsed(step.action)
+        yield from formatted_text(step.action)
     if step.observation:
         yield Line("Observation:", small=True)
-        yield from _parsed(step.observation)
+        yield from formatted_text(step.observation)
     yield from _pictures(step.images, of)
 
 
-def _parsed(text: str) -> Iterator[Block]:
+def formatted_text(text: str) -> Iterator[Block]:
     """A JSON object for people (see `formatted`), or other text as it is."""
     if text.lstrip().startswith("{"):
         with suppress(ValueError):
