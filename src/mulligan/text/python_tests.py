@@ -1,7 +1,7 @@
-"""Find the tests in a model's answer, whatever surrounds them. They are parsed and never run.
+"""Find the tests in a model's answer, whatever surrounds them. The tests are parsed, but never run.
 
-A test is one assert that really uses the asked function. A comment or a string with `assert` does not count. The
-reference keeps any line with the word, so it keeps comments and loses what spans several lines.
+A test is one assert statement that uses the function under test. A comment or a string that contains `assert` is not a
+test. Reflexion's code keeps every line with the word, so it keeps comments and loses statements of several lines.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ from typing import Any
 
 from mulligan.text.python_code import indent, parse, parsed
 
-# Characters of an answer that are read, and of it `_TRIES` times at most: a hostile one must not cost minutes.
-_ROOM = 24_000
-_TRIES = 250
+# Only so many characters of an answer are parsed, at most `_MAX_PARSES` times: a hostile answer must not take minutes.
+_MAX_CHARACTERS = 24_000
+_MAX_PARSES = 250
 _AFTER_PROSE = re.compile(r"^(?P<margin>\s*)(?P<prose>[^#`\"'()=]{0,80}?)(?P<test>assert\b.*)$")
 _INLINE = re.compile(r"`+\s*(assert\b[^`]*?)\s*`+")
-_OF_LINE = re.compile(r"on line (\d+)$")
+_ON_LINE = re.compile(r"on line (\d+)$")
 _ATOMS = (ast.Name, ast.Constant, ast.List, ast.Dict, ast.Set, ast.Call, ast.Attribute, ast.Subscript, ast.ListComp)
-# Built-ins that only look at a function that they are given.
-_LOOKS = frozenset({"callable", "isinstance", "issubclass", "hasattr", "id", "type", "repr", "str", "bool", "print"})
+# Built-ins that do not call a function that is passed to them.
+_NOT_CALLING = frozenset(
+    {"callable", "isinstance", "issubclass", "hasattr", "id", "type", "repr", "str", "bool", "print"}
+)
 
 
 def python_tests(text: str, name: str | None = None) -> tuple[str, ...]:
-    """The asserts that test the function `name` (None: any), in order, each once. Never raises.
+    """Returns the asserts that test the function `name` (None: any function), in order, without duplicates.
 
-    They may stand in fences, lists, prose, `def test_...` or `def check(candidate)`; variables that were assigned
-    plainly are put in their place, and what then still hangs on a variable of its surroundings is left out.
+    They may be in fences, lists, prose, `def test_...` or `def check(candidate)`. Variables with a plain assignment are
+    replaced by their value. An assert that depends on any other variable around it is left out. Never raises.
     """
-    source, tree = _repaired(text.replace("\r\n", "\n").replace("\r", "\n")[:_ROOM].expandtabs(4))
+    source, tree = _repaired(text.replace("\r\n", "\n").replace("\r", "\n")[:_MAX_CHARACTERS].expandtabs(4))
     found = dict[str, str]()
     for test in _Reader(source, name).read(tree):
         if (key := _key(test, name)) is not None:
@@ -42,66 +44,72 @@ def python_tests(text: str, name: str | None = None) -> tuple[str, ...]:
 
 
 def modules(tests: Sequence[str]) -> tuple[str, ...]:
-    """The modules of the standard library that these tests use by name, sorted."""
+    """Returns the sorted names of the modules of the standard library that these tests use."""
     trees = [tree for tree in map(parsed, tests) if tree]
     named = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return tuple(sorted(named & sys.stdlib_module_names - set(dir(builtins))))
 
 
-# --- a text that parses -----------------------------------------------------------------------------------------
+# --- making the text parse --------------------------------------------------------------------------------------
 
 
 def _repaired(text: str) -> tuple[str, ast.Module]:
-    """The text without the lines that are not Python, and its tree. Line numbers stay the same."""
-    lines, mended = text.split("\n"), dict[int, int]()
-    for _ in range(_TRIES):
+    """Returns the text without the lines that are not Python, and its tree. The line numbers do not change."""
+    lines, stages = text.split("\n"), dict[int, int]()
+    for _ in range(_MAX_PARSES):
         tree = parse("\n".join(lines))
         if isinstance(tree, ast.Module):
             return "\n".join(lines), tree
         if tree is None:
             break
-        _mend(lines, mended, tree)
-    alone = [line.strip() for line in lines]
-    source = "\n".join(line if line.startswith("assert") and parsed(line) else "" for line in alone)
+        _fix(lines, stages, tree)
+    stripped = [line.strip() for line in lines]
+    source = "\n".join(line if line.startswith("assert") and parsed(line) else "" for line in stripped)
     return source, parsed(source) or ast.Module([], [])
 
 
-def _mend(lines: list[str], mended: dict[int, int], error: SyntaxError) -> None:
-    """Changes the line at fault: first to what it may have meant, then to `pass`, then to nothing, then the line
-    before it."""
-    block = _OF_LINE.search(error.msg) if isinstance(error, IndentationError) else None
+def _fix(lines: list[str], stages: dict[int, int], error: SyntaxError) -> None:
+    """Changes the line of the error: at stage 0 to the assert that it contains, at 1 to `pass`, at 2 to an empty line.
+
+    After that, it changes the line before it. stages: the stage of each line that was changed.
+    """
+    block = _ON_LINE.search(error.msg) if isinstance(error, IndentationError) else None
     at = min(max(int(block[1]) if block else error.lineno or 1, 1), len(lines)) - 1
-    while at and mended.get(at, 0) > 2:
+    while at and stages.get(at, 0) > 2:
         at -= 1
-    line, stage = lines[at], mended.get(at, 0)
+    line, stage = lines[at], stages.get(at, 0)
     margin = len(line) - len(line.lstrip())
     if error.msg == "unexpected indent" and margin and stage == 0:
         end = next((n for n in range(at, len(lines)) if lines[n].strip() and indent(lines[n]) < margin), len(lines))
         lines[at:end] = [one[margin:] for one in lines[at:end]]
         return
-    meant = _meant(line) if stage == 0 else None
-    if meant is not None:
-        lines[at], mended[at] = meant, 1
+    test = _assert_in(line) if stage == 0 else None
+    if test is not None:
+        lines[at], stages[at] = test, 1
     elif stage < 2 and line.strip() != "pass":
-        lines[at], mended[at] = f"{line[:margin]}pass", 2
+        lines[at], stages[at] = f"{line[:margin]}pass", 2
     else:
-        lines[at], mended[at] = "", 3
+        lines[at], stages[at] = "", 3
 
 
-def _meant(line: str) -> str | None:
-    """The assert in a line of a list or of prose."""
+def _assert_in(line: str) -> str | None:
+    """Returns the assert in a line of a list or of prose."""
     if inline := _INLINE.search(line):
         return inline[1]
     after = _AFTER_PROSE.match(line)
     return after["margin"] + after["test"] if after and after["prose"] else None
 
 
-# --- its asserts ------------------------------------------------------------------------------------------------
+# --- reading the asserts ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads asserts with what their surroundings bind: by name the text that stands for it, or None for unknown."""
+    """Reads the asserts of a tree that test the function `name`.
+
+    Its methods pass on `bound`: the variables that are bound around a statement, each with the source of its value, or
+    None if that is unknown.
+    """
 
     source: str
     name: str | None
@@ -136,7 +144,7 @@ class _Reader:
                     yield from self._compound(statement, bound)
 
     def _compound(self, statement: ast.stmt, bound: dict[str, str | None]) -> Iterator[str]:
-        """Any other statement: what it binds is unknown, inside and after."""
+        """Reads any other statement. The values of the variables that it binds are unknown from there on."""
         inner: list[list[Any]] = [part for _, part in ast.iter_fields(statement) if isinstance(part, list)]
         stored = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         bound.update(dict.fromkeys(stored - {self.name or ""}))
@@ -146,10 +154,10 @@ class _Reader:
                 yield from self._body(block, dict(bound))
 
     def _arguments(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str | None]:
-        """The parameters, unknown except the only one of a `check(candidate)`, which stands for the function."""
-        given = function.args
-        names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-        names += [one.arg for one in (given.vararg, given.kwarg) if one]
+        """Returns the parameters as bound variables. That of a `check(candidate)` stands for the function."""
+        arguments = function.args
+        names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+        names += [one.arg for one in (arguments.vararg, arguments.kwarg) if one]
         found: dict[str, str | None] = dict.fromkeys(names)
         called = {n.func.id for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
         if len(names) == 1 and names[0] in called and self.name:
@@ -157,7 +165,7 @@ class _Reader:
         return found
 
     def _imported(self, statement: ast.Import | ast.ImportFrom) -> list[str]:
-        """What an import binds that a test cannot have by itself."""
+        """Returns the names that an import binds and that a test alone would not have."""
         if isinstance(statement, ast.ImportFrom):
             own = [] if statement.module == "typing" else [one.asname or one.name for one in statement.names]
         else:
@@ -166,27 +174,27 @@ class _Reader:
         return [name for name in own if name != self.name]
 
     def _value(self, value: ast.expr, bound: Mapping[str, str | None]) -> str | None:
-        text = self._put_in(value, bound)
-        if text is None or len(text) > _ROOM // 4:
+        text = self._substituted(value, bound)
+        if text is None or len(text) > _MAX_CHARACTERS // 4:
             return None
         plain = isinstance(value, _ATOMS) and "\n" not in text
         return text if plain else f"({text})"
 
     def _assert(self, statement: ast.Assert, bound: Mapping[str, str | None]) -> str | None:
         if statement.msg and any(isinstance(n, ast.Name) and n.id in bound for n in ast.walk(statement.msg)):
-            text = self._put_in(statement.test, bound)
+            text = self._substituted(statement.test, bound)
             return text and f"assert ({text})"
-        return self._put_in(statement, bound)
+        return self._substituted(statement, bound)
 
-    def _put_in(self, node: ast.expr | ast.stmt, bound: Mapping[str, str | None]) -> str | None:
-        """The node's source with its variables replaced; None where one has no known text."""
+    def _substituted(self, node: ast.expr | ast.stmt, bound: Mapping[str, str | None]) -> str | None:
+        """Returns the node's source with its variables replaced by their values, or None if one is unknown."""
         own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         own |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
         used = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in bound]
         if any(bound[n.id] is None or n.id in own for n in used):
             return None
         if used and any(isinstance(n, ast.JoinedStr) for n in ast.walk(node)):
-            return None  # places inside of f-strings are not told by every Python
+            return None  # not every version of Python gives the positions inside an f-string
         lines = self.source.encode("utf-8").split(b"\n")
         starts = [0]
         for line in lines:
@@ -196,17 +204,17 @@ class _Reader:
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         pieces, at = list[bytes](), begin
         for name in sorted(used, key=lambda n: (n.lineno, n.col_offset)):
-            place = starts[name.lineno - 1] + name.col_offset
-            pieces += [raw[at:place], (bound[name.id] or "").encode()]
-            at = place + len(name.id.encode())
+            position = starts[name.lineno - 1] + name.col_offset
+            pieces += [raw[at:position], (bound[name.id] or "").encode()]
+            at = position + len(name.id.encode())
         return b"".join([*pieces, raw[at:end]]).decode("utf-8", "replace")
 
 
-# --- which of them are tests ------------------------------------------------------------------------------------
+# --- which asserts are tests ------------------------------------------------------------------------------------
 
 
 def _key(test: str, name: str | None) -> str | None:
-    """What makes the test the same as another; None where it tests nothing."""
+    """Returns a key that equal tests share, or None for an assert that tests nothing."""
     tree = parsed(test)
     if tree is None or len(tree.body) != 1 or not isinstance(statement := tree.body[0], ast.Assert):
         return None
@@ -217,15 +225,15 @@ def _key(test: str, name: str | None) -> str | None:
 
 
 def _uses(test: ast.expr, name: str | None) -> bool:
-    """Whether it calls the function, or hands it to something that can, with values instead of dots."""
+    """Whether the test calls the function or passes it to something that can call it, and has no `...` as a value."""
     calls = [node for node in ast.walk(test) if isinstance(node, ast.Call)]
     if any(isinstance(node, ast.Constant) and node.value is ... for node in ast.walk(test)):
         return False
     if name is None:
         return any(_called(call) not in dir(builtins) for call in calls)
-    handed = (call for call in calls if _called(call) not in _LOOKS)
+    calling = (call for call in calls if _called(call) not in _NOT_CALLING)
     return any(_called(call) == name for call in calls) or any(
-        isinstance(part, ast.Name) and part.id == name for call in handed for part in call.args
+        isinstance(part, ast.Name) and part.id == name for call in calling for part in call.args
     )
 
 
@@ -238,7 +246,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _always(test: ast.expr) -> bool:
-    """Whether it holds whatever the function does: the tuple of `assert (a == b, "why")`, `f(1) == f(1)`."""
+    """Whether the test passes whatever the function does, such as `assert (a == b, "why")` or `f(1) == f(1)`."""
     match test:
         case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
             return bool(parts)
@@ -254,25 +262,27 @@ def _always(test: ast.expr) -> bool:
             return False
 
 
-# --- by the rules of Reflexion's code, for logs that were written by them ---------------------------------------------
+# --- by the rules of Reflexion's code, for logs that it wrote ---------------------------------------------------------
 
 
 _REFERENCE_FENCE = re.compile(r"```python\n(.*)\n```", re.DOTALL)
-_MOST_LINES = 40  # of one test
+_MAX_LINES = 40  # of one test
 
 
 def reference_code(text: str) -> str:
-    """What stands in the fence that is tagged python, word for word; the text itself where there is none."""
-    found = _REFERENCE_FENCE.search(text)
-    return found[1] if found else text
+    """Returns the text of the fence that is tagged python, unchanged, or the whole text if there is no such fence."""
+    match = _REFERENCE_FENCE.search(text)
+    return match[1] if match else text
 
 
 def reference_tests(text: str) -> tuple[str, ...]:
-    """Each line with "assert" in it that parses, stripped, comments too; doubles stay. Unlike in Reflexion's code, one
-    that goes on over several lines is kept, as a whole. Never raises."""
+    """Returns each line that contains "assert" and parses, stripped, with comments and duplicates.
+
+    Unlike in Reflexion's code, a statement of several lines is kept as a whole. Never raises.
+    """
     found, lines, at = list[str](), text.split("\n"), 0
     while at < len(lines):
-        ends = range(at + 1, min(at + _MOST_LINES, len(lines)) + 1) if "assert" in lines[at] else ()
+        ends = range(at + 1, min(at + _MAX_LINES, len(lines)) + 1) if "assert" in lines[at] else ()
         end = next((end for end in ends if parsed("\n".join(lines[at:end]).strip()) is not None), None)
         if end is not None:
             found.append("\n".join(lines[at:end]).strip())
