@@ -1,6 +1,7 @@
 """The figures of a study over streams: `python studies/streams/figures.py STORE=STREAM STORE=STREAM`.
 
-STORE is the address of a store, STREAM the id of a stream in it. It asks no model. README.md says what is tested;
+STORE is the address of a store, STREAM the id of a stream in it, or several of the same tasks, joined by commas: their
+arms are compared as if they were of one stream. It asks no model. README.md says what is tested;
 another study names its own differences with --first and --beside.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from mulligan.bench.report.statistics import Estimate, clustered, holm
-from mulligan.bench.report.stream import Row, finished_within, read_stream, spent_tokens
+from mulligan.bench.report.stream import Row, StreamReport, finished_within, read_stream, spent_tokens
 from mulligan.store import open_store
 from mulligan.text.pages import Block, Line, Table, markdown
 
@@ -64,6 +66,18 @@ def tasks_of(stream: str, benchmark: str, rows: Sequence[Row], span: Sequence[in
                 continue
             found.append(Task(stream, kind, turns[kind], {row.arm: row for row in at}))
     return found
+
+
+def joined(reports: Sequence[StreamReport]) -> list[Row]:
+    """The rows of streams of the same tasks. An arm that several of them have is read from the first."""
+    settings = {json.dumps(report.choice.base.settings, sort_keys=True) for report in reports}
+    if len(settings) > 1 or len({report.model for report in reports}) > 1:
+        raise SystemExit("These streams differ in their tasks or their model.")
+    rows, known = list[Row](), set[str]()
+    for report in reports:
+        rows += [row for row in report.rows if row.arm not in known]
+        known |= {row.arm for row in report.rows}
+    return rows
 
 
 def difference(tasks: Sequence[Task], arm: str, reference: str, by: str) -> Estimate:
@@ -172,9 +186,10 @@ async def figures(
     for one in addresses:
         address, _, stream = one.rpartition("=")
         async with open_store(address) as store:
-            report = await read_stream(store, stream)
+            reports = [await read_stream(store, id) for id in stream.split(",")]
+        report = reports[0]
         name = report.choice.base.benchmark
-        tasks = tasks_of(stream, name, [row for row in report.rows if not chosen or row.arm in chosen], span)
+        tasks = tasks_of(stream, name, [row for row in joined(reports) if not chosen or row.arm in chosen], span)
         all_tasks += tasks
         blocks += [Line(f"{name} {stream}: {len(tasks)} tasks in all arms, {report.model}"), arms(tasks)]
     clusters = len({cluster(task, n, by) for n, task in enumerate(all_tasks)})
