@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from mulligan.bench.commands import bench
 from mulligan.bench.harness.running import resume_benchmark, run_benchmark
+from mulligan.bench.own_tasks._task_file import read_tasks
 from mulligan.core.errors import InvalidInput, JournalDiverged
 from mulligan.core.records import Json
 from mulligan.models.scripted import ScriptedModel
@@ -202,9 +203,13 @@ BAD = {
     'prompt = "x"\n\nanswers = ["y", 1979-05-27]': r"mine\.toml:4: answers must be a non-empty string, not datetime",
     'prompt = "x"\ntests = "t.py"': r"mine\.toml:3: The tests file .*t\.py does not exist",
     'prompt = "x"\ntests = "empty.py"': r"mine\.toml:1: the task 'task-1': .*empty\.py",
+    f'prompt = "x"\ntests = "{"t" * 300}.py"': r"mine\.toml:3: The tests file .*t\.py does not exist",
+    'prompt = "x"\ntests = "~nobody-of-this-name/t.py"': r"mine\.toml:3: The tests file .*t\.py does not exist",
+    'prompt = "x"\ntests = "t\\u0000.py"': r"mine\.toml:3: The tests file .* does not exist",
     'prompt = "x"\nregex = "("': r"mine\.toml:1: the task 'task-1': regex: the pattern `\(` cannot be used",
     'prompt = "x"\ncheck = "no-such-program {attempt}"': r"mine\.toml:1: the task 'task-1': .*no-such-program",
     'prompt = "x"\ncheck = "python gone.py {attempt}"': r"mine\.toml:3: The check runs .*gone\.py, which does not exist",
+    'prompt = "x"\ncheck = ""': r"mine\.toml:3: check must be a non-empty string, not ''\.$",
     'prompt = "x"\ncheck = "./gone {attempt}"': r"mine\.toml:3: The check runs .*gone, which does not exist",
     'prompt = "x"\nevaluator = "model_judge"\nsettings = { rubrik = "a" }': (
         r"mine\.toml:1: the task 'task-1': No setting of 'model_judge' is called 'rubrik'. Did you mean 'rubric'"
@@ -243,6 +248,8 @@ async def test_a_mistake_is_reported_with_its_line_before_anything_is_asked(here
     [
         ("", r"mine\.toml has no task"),
         ("[[task]\n", r"mine\.toml is not valid TOML: .*line 1"),
+        ("task = " + "1" * 5000, r"mine\.toml is not valid TOML: Exceeds the limit"),
+        ("task = " + "[" * 5000, r"mine\.toml is not valid TOML: maximum recursion depth"),
         ("[task]\nprompt = 'x'", r"mine\.toml:1: Each task is a table \[\[task\]\]"),
         ("tasks = 1\n" + ONE, r"mine\.toml:1: No key of a file of tasks is called 'tasks'. Did you mean 'task'"),
         (ONE + '[judge]\nprompt = "x"', r"mine\.toml:5: No key of judge in a file of tasks is called 'prompt'"),
@@ -251,6 +258,23 @@ async def test_a_mistake_is_reported_with_its_line_before_anything_is_asked(here
 async def test_a_file_that_is_none_is_refused(here: Path, text: str, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         await run(here, text, [])
+
+
+async def test_a_check_can_be_a_long_program(here: Path) -> None:
+    program = f"import sys; sys.exit('b' not in open(sys.argv[1]).read()) {'#' * 300}"
+    check = f'python -c "{program}" {{attempt}}'
+    results, _ = await run(here, f"[[task]]\nprompt = 'x'\ncheck = '''{check}'''\n", ["ab"])
+    assert results == ["task-1 solved [1.0]"]
+
+
+def test_a_line_of_tasks_ends_only_at_a_line_feed(here: Path) -> None:
+    rows = [{"prompt": "one\u2028two\x85three", "answer": "4"}, {"prompt": "five", "answer": "6"}]
+    file = here / "mine.jsonl"
+    file.write_bytes("\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode())
+    assert [entry.prompt for entry in read_tasks(file)] == [row["prompt"] for row in rows]
+    file.write_text("\n" + "[" * 100_000)
+    with pytest.raises(InvalidInput, match=r"mine\.jsonl:2: The line is not valid JSON"):
+        read_tasks(file)
 
 
 async def test_what_a_task_rests_on_is_part_of_the_run(here: Path) -> None:

@@ -59,11 +59,11 @@ class Table:
         return InvalidInput(f"{self.where(key)}: {problem}")
 
     def has(self, *keys: str) -> tuple[str, ...]:
-        """The keys, of these, that the table has."""
+        """Those of the keys that the table has."""
         return tuple(key for key in keys if key in self.values)
 
     def one_of(self, *keys: str, why: str) -> str | None:
-        """The only key, of these, that the table has, or None. If it has several, raises `InvalidInput` with `why`."""
+        """The one of the keys that the table has, or None. If it has several, raises `InvalidInput` with `why`."""
         present = self.has(*keys)
         if len(present) > 1:
             raise self.wrong(present[1], f"{' and '.join(present[:2])} are both given: {why}.")
@@ -108,10 +108,10 @@ class Table:
 
     def file_at(self, key: str, what: str) -> Path:
         """The file under a key, relative to the folder of this file. Raises `InvalidInput` if it does not exist."""
-        path = (self.file.parent / Path(self.text(key)).expanduser()).resolve()
-        if not path.is_file():
+        path = self.file.parent / os.path.expanduser(self.text(key))
+        if not os.path.isfile(path):  # unlike `Path.is_file`, also False for a name that no file can have
             raise self.wrong(key, f"The {what} {path} does not exist.")
-        return path
+        return path.resolve()
 
     def json(self, key: str) -> dict[str, Json]:
         """The table under a key. Raises `InvalidInput` for values that JSON does not have, such as dates."""
@@ -136,7 +136,7 @@ def read_tables(file: Path) -> tuple[Table, list[Table]]:
         return Table(file, "a file of tasks", {}, {}), list(_lines(file, text))
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, or a thousand brackets
         raise InvalidInput(f"{file} is not valid TOML: {error}.") from error
     top = Table(file, "a file of tasks", values, key_lines(text))
     tasks = values.get("task", [])
@@ -151,12 +151,12 @@ def read_tables(file: Path) -> tuple[Table, list[Table]]:
 
 def _lines(file: Path, text: str) -> Iterator[Table]:
     """The tasks of a .jsonl file, whose lines are objects or only prompts. Raises `InvalidInput`."""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # not `splitlines`: a JSON string can contain U+2028
         if not line.strip():
             continue
         try:
             value: Any = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInput(f"{file}:{number}: The line is not valid JSON: {error}.") from None
         value = {"prompt": value} if isinstance(value, str) else value
         if not isinstance(value, dict):
@@ -184,7 +184,7 @@ class Entry:
 
     Attributes:
         loop: the evaluator in the loop.
-        hidden: the hidden judge: an evaluator with its settings, which contain the texts of files. None: the verdict of
+        hidden: the hidden judge: an evaluator and its settings, which contain the texts of files. None: the verdict of
             the loop counts.
         output: "text" or "code". None: what the evaluator in the loop expects.
         oracle: whether the answer judges in the loop.
@@ -355,16 +355,17 @@ class _Reader:
         return Spec(name, {setting: value, **settings})
 
     def _check(self, table: Table) -> str:
-        """The command, in which paths relative to the folder of the file are made absolute."""
+        """The command, with absolute paths for files in the folder of this file."""
+        line = table.text("check")
         try:
-            parts = list(split_line(table.text("check")))
+            parts = list(split_line(line))
         except ValueError as error:
             raise table.wrong("check", f"The check cannot be read: {error}.") from error
         for number, part in enumerate(parts):
             path = table.file.parent / part
             if number == 0 and os.sep not in part:
                 continue
-            if not path.is_file():
+            if not os.path.isfile(path):  # a word can be too long for the name of a file
                 if number == 0 or (number == 1 and _PROGRAM.fullmatch(parts[0]) and part.endswith((".py", ".sh"))):
                     raise table.wrong("check", f"The check runs {path}, which does not exist.")
                 continue

@@ -21,7 +21,7 @@ class Tasks:
     """A benchmark whose cases are the `[[task]]` tables, or lines, of a file (format: `_task_file`).
 
     Args:
-        judge: the judge of tasks that do not name one, with the keys of a table [judge], which the file then lacks.
+        judge: the keys of the table [judge], if the file has no such table.
     """
 
     title = "Your own tasks: mulligan bench run mine.toml"
@@ -66,7 +66,7 @@ class Tasks:
         }
 
     def play(self, case: Case, method: Method) -> Method:
-        """The method with the judge of the task. If there is a hidden judge, the method `simple` needs no other."""
+        """The method with the judge of the task. With a hidden judge, the method `simple` needs no other."""
         entry = self._entries[case.id]
         output = {} if entry.output is None else {"output": entry.output}
         only_hidden = method.evaluator.name == "unjudged" and entry.hidden is not None
@@ -79,7 +79,7 @@ class Tasks:
         )
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """The verdict of the hidden judge, or if there is none, of the judge in the loop."""
+        """The verdict of the hidden judge if there is one, else that of the judge in the loop."""
         verdict = episode.trials[-1].feedback
         if case.target is not None:
             verdict = await self._judges(_hidden(case.target)).evaluate(episode)
