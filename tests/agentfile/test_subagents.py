@@ -141,6 +141,15 @@ def test_a_file_that_is_no_agent_of_ours_says_why(tmp_path: Path, text: str, why
     assert why in " ".join(problem.message for problem in problems if problem.level == "error")
 
 
+@pytest.mark.parametrize("text", ["name = [", "name = " + "1" * 5000, "name = " + "[" * 5000])
+def test_a_file_that_is_not_toml_says_so(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.toml"
+    path.write_text(text)
+    agent, problems = read_agent(path, [], strict=False)
+    assert agent is None
+    assert [problem.message.partition(":")[0] for problem in problems] == ["this file is not TOML"]
+
+
 def test_the_files_of_three_programs_are_found(tmp_path: Path) -> None:
     names = (".claude/agents/a.md", ".claude/agents/team/d.md", ".gemini/agents/b.md", ".codex/agents/c.toml")
     for name in (*names, ".claude/agents/README.md"):

@@ -63,6 +63,14 @@ async def test_a_path_is_a_file_of_tests(tmp_path: Path) -> None:
     assert episode.solved
 
 
+@pytest.mark.parametrize("text", ["evaluator = [", "seconds = " + "1" * 5000, "seconds = " + "[" * 5000])
+async def test_settings_of_a_task_folder_that_are_not_toml_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "task.md").write_text("Write add.")
+    (tmp_path / "evaluate.toml").write_text(text)
+    with pytest.raises(InvalidInput, match=r"evaluate\.toml: "):
+        await mulligan.solve(tmp_path, model=ScriptedModel([]))
+
+
 async def test_a_run_goes_on_with_the_function_that_judged_it() -> None:
     options: dict[str, Any] = {"model": ScriptedModel(["12"]), "strategy": "evidence"}
     first = await mulligan.solve("Write the total.", judge=in_euros, trials=1, **options)

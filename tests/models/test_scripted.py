@@ -70,6 +70,12 @@ async def test_a_script_comes_from_a_file(tmp_path: Path, name: str, text: str) 
     assert str(tmp_path) not in model.id
 
 
+async def test_an_answer_may_contain_any_separator_of_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('"one\u2028two\x85"\r\n"three"', encoding="utf-8", newline="")
+    model = open_model(f"scripted:{tmp_path}/a.jsonl")
+    assert [(await model.ask(ASKED)).content for _ in range(2)] == ["one\u2028two\x85", "three"]
+
+
 def test_the_id_tells_scripts_apart(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
     before = open_model(f"scripted:{tmp_path}/a.txt").id
@@ -82,6 +88,7 @@ def test_the_id_tells_scripts_apart(tmp_path: Path) -> None:
     [
         ("a.json", "[", "a.json, line 1: Expecting value"),
         ("a.jsonl", '"a"\n{', "a.jsonl, line 2"),
+        ("a.jsonl", "[" * 100_000, "a.jsonl, line 1: maximum recursion depth"),
         ("a.json", '{"a": 1}', "must contain a list"),
         ("a.json", "[1]", "must contain a list"),
         ("a.txt", "---\n\n", "contains no answer"),

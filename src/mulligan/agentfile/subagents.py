@@ -106,7 +106,7 @@ def _codex(path: Path) -> tuple[Document | None, list[Problem]]:
     text = document.source.text
     try:
         values: dict[str, Json] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, or a thousand brackets
         return None, [Problem(path, None, f"this file is not TOML: {error}.")]
     lines = {match[1]: text.count("\n", 0, match.start()) + 1 for match in re.finditer(r"(?m)^(\w+)\s*=", text)}
     body = _text(values.get("developer_instructions"))

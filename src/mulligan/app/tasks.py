@@ -74,7 +74,7 @@ def _evaluator(folder: Path) -> Spec | None:
         return None
     try:
         values = tomllib.loads(read_file(str(settings), "evaluator file"))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, or a thousand brackets
         raise InvalidInput(f"{settings}: {error}.") from error
     name = values.pop("evaluator", None)
     if not isinstance(name, str):

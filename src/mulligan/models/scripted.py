@@ -114,14 +114,14 @@ class ScriptedModel:
 def _read(file: str, text: str) -> list[Line]:
     if not file.endswith((".json", ".jsonl")):
         return [part.strip("\n") for part in _RULE.split(text.replace("\r\n", "\n")) if part.strip()]
-    lines = [text] if file.endswith(".json") else text.splitlines()
+    lines = [text] if file.endswith(".json") else text.split("\n")
     values: list[Json] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             values.append(json.loads(line))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInput(f"scripted:{file}, line {number}: {error}.") from None
     answers: Json = values[0] if file.endswith(".json") and values else values
     if not isinstance(answers, list) or not all(isinstance(a, str | dict | list) for a in answers):  # pyright: ignore[reportUnknownVariableType]
