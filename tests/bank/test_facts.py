@@ -81,6 +81,12 @@ async def test_the_same_episode_is_learned_from_once(bank: Bank) -> None:
     assert fact.support == 1
 
 
+async def test_a_value_with_an_odd_escape_is_a_form_too(bank: Bank) -> None:
+    await bank.learn(an_episode("e1", a_trial(1, failed(r'assert release_name(2024, 31, "birch") == "\d"'))))
+    (fact,) = await facts(bank)
+    assert fact.title == r"release_name gives the form \d"
+
+
 async def test_a_check_counts_once_with_the_value_of_the_newest_trial(bank: Bank) -> None:
     trials = (a_trial(1, failed(got="old")), a_trial(2, failed(got="new")))
     await bank.learn(an_episode("e1", *trials))

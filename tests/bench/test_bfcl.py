@@ -123,6 +123,7 @@ async def test_services_that_cannot_run_are_an_error_and_not_a_failure(wheel: Pa
         ('[f(x="a"), f()]', ("f(x='a')", "f()")),
         ("`f(true, null), f(x=f(1))`", ("f(True, None)", "f(x=f(1))")),
         ("f(x=Paris)", ("f(x='Paris')",)),
+        (r'f(x="a\d")', (r"f(x='a\\d')",)),
         ("open('/etc/passwd'), json.loads('1')", ("open", "json.loads")),
         *((text, None) for text in ("", "Done.", "f", "f(x=1", "f(**{})", "f(*[])", "f(x=lambda: 1)", "(1).f()")),
         ("(" * 5000 + "f()", None),

@@ -20,6 +20,7 @@ from mulligan.core.records import Episode, Finding, Json, Lesson, Origin, Step, 
 from mulligan.text.actions import observed_line, refused
 from mulligan.text.evidence import expected_by, findings_of
 from mulligan.text.plain import one_line
+from mulligan.text.python_code import parsed
 from mulligan.text.thoughts import output_of
 from mulligan.text.times import day
 
@@ -474,12 +475,12 @@ def _unquoted(value: str) -> str:
 
 def _value_for_title(value: str) -> str:
     """The value as a title shows it: a string literal without its quotes, as "the form …"."""
-    try:
-        literal = ast.literal_eval(value)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        literal = value
-    text = f"the form {literal}" if isinstance(literal, str) and literal and literal is not value else value
-    return one_line(text, 80)
+    tree = parsed(value)
+    match tree.body if tree else []:
+        case [ast.Expr(ast.Constant(str(literal)))] if literal:
+            return one_line(f"the form {literal}", 80)
+        case _:
+            return one_line(value, 80)
 
 
 def _without_values(text: str) -> str:
