@@ -3,7 +3,7 @@
 mulligan solve TASK --tests tests.py --strategy ./examples/adaptive_strategy.py
 """
 
-from mulligan.plugins import Decision, Episode, Past, Trial, gathered
+from mulligan.plugins import Decision, Episode, Past, Trial, failed_findings
 
 
 class Adaptive:
@@ -19,7 +19,7 @@ class Adaptive:
         self._step, self._patience = step, patience
 
     def past(self, episode: Episode) -> Past:
-        return Past(reflections=episode.reflections[-1:], recall=episode.recall, evidence=gathered(episode))
+        return Past(reflections=episode.reflections[-1:], recall=episode.recall, evidence=failed_findings(episode))
 
     def decide(self, episode: Episode) -> Decision:
         same = [trial for trial in episode.trials if findings(trial) == findings(episode.trials[-1])]

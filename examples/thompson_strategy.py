@@ -21,9 +21,9 @@ from mulligan.plugins import (
     LessonBudget,
     Past,
     Trial,
+    failed_findings,
     findings_of,
-    gathered,
-    recalled_beside,
+    recall_with_evidence,
 )
 
 Counts = tuple[float, float]
@@ -93,11 +93,11 @@ class Adaptive:
     def past(self, episode: Episode) -> Past:
         choice = self._choice(episode)
         arm = choice.arm if choice else RESAMPLE
-        evidence = gathered(episode) if arm in (EVIDENCE, LESSON, ALL) else ()
+        evidence = failed_findings(episode) if arm in (EVIDENCE, LESSON, ALL) else ()
         return Past(
             last=episode.trials[-1] if arm in (LAST, ALL) else None,
             reflections=self.lessons.chosen(episode) if arm in (LESSON, ALL) else (),
-            recall=recalled_beside(evidence, episode.recall),
+            recall=recall_with_evidence(evidence, episode.recall),
             evidence=evidence,
         )
 

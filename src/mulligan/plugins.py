@@ -94,7 +94,7 @@ from mulligan.reflectors._condensing import Condensing
 from mulligan.reflectors._editing import Choice, Decide, Edited
 from mulligan.text.actions import Action, parse_action
 from mulligan.text.call_lines import calls_in, literal
-from mulligan.text.evidence import TaskFeedback, evidence_of, findings_of, gathered, recalled_beside
+from mulligan.text.evidence import TaskFeedback, evidence_of, failed_findings, findings_of, recall_with_evidence
 from mulligan.text.files import read_text
 from mulligan.text.formatting import (
     attempt_text,
@@ -224,11 +224,11 @@ __all__ = [
     "estimate",
     "evidence_of",
     "evidence_text",
+    "failed_findings",
     "fault",
     "feedback_text",
     "fenced",
     "findings_of",
-    "gathered",
     "literal",
     "object_schema",
     "objects",
@@ -238,7 +238,7 @@ __all__ = [
     "program",
     "quality_of",
     "read_text",
-    "recalled_beside",
+    "recall_with_evidence",
     "reflections_text",
     "require",
     "runs_by_itself",

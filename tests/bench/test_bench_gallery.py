@@ -19,7 +19,7 @@ from mulligan.bench.report.plot import by_tries, check_ending
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput
 from mulligan.store.sqlite import SqliteStore
-from mulligan.text.charts import COLOURS, NEAR, height, svg
+from mulligan.text.charts import COLOURS, LABEL_HEIGHT, height, svg
 from mulligan.text.pages import markdown
 
 TARGET = "the-hidden-target"
@@ -53,7 +53,7 @@ def test_lines_are_named_where_they_end_and_what_is_not_a_result_says_so() -> No
         assert re.search(rf">reflexion[^<]*{said}</text>", text), said
     places = [float(y) for y in re.findall(r'<text [^>]*fill="#[^>]* y="([\d.]+)">reflexion', text)]
     assert len(places) == 4
-    assert min(abs(a - b) for a, b in combinations(places, 2)) >= NEAR
+    assert min(abs(a - b) for a, b in combinations(places, 2)) >= LABEL_HEIGHT
     assert len(set(COLOURS)) == len(COLOURS)
 
 

@@ -1,4 +1,4 @@
-"""Evidence: findings kept as data, gathered over an episode, and shown quoted and bounded."""
+"""Evidence: findings kept as data, collected over an episode, and shown quoted and bounded."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Reflection, Task, Trial
 from mulligan.strategies.evidence import Evidence
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
-from mulligan.text.evidence import evidence_of, expected_by, finding_text, findings_of, gathered
+from mulligan.text.evidence import evidence_of, expected_by, failed_findings, finding_text, findings_of
 from mulligan.text.formatting import evidence_text, past_text
 from mulligan.text.truncate import estimate
 
@@ -56,7 +56,7 @@ def test_a_text_alone_is_one_finding_and_what_was_not_judged_is_none() -> None:
 def test_each_check_stands_once_with_what_came_back_last() -> None:
     first = [Finding("assert f(1) == 2", "2", "f(1) returned 0"), Finding("assert f(2) == 3", "3", "f(2) returned 0")]
     second = [Finding("assert f(1) == 2", "2", "f(1) returned 1"), Finding("assert f(2) == 3", passed=True)]
-    assert gathered(episode(first, second)) == (second[0], first[1])
+    assert failed_findings(episode(first, second)) == (second[0], first[1])
 
 
 @given(st.lists(st.lists(FINDINGS, max_size=3), max_size=4))
@@ -77,8 +77,8 @@ def test_two_tests_with_the_same_assert_are_two_checks() -> None:
     rounds = [Finding(same, got="f(given) returned 1", where="test_f[1-2]")]
     rounds += [Finding(same, got="f(given) returned 3", where="test_f[3-4]")]
     again = [Finding(same, got="f(given) returned 5", where="test_f[1-2]")]
-    assert gathered(episode(rounds)) == tuple(rounds)
-    assert gathered(episode(rounds, again)) == (again[0], rounds[1])
+    assert failed_findings(episode(rounds)) == tuple(rounds)
+    assert failed_findings(episode(rounds, again)) == (again[0], rounds[1])
 
 
 @given(st.lists(FINDINGS, min_size=1, max_size=12), st.integers(40, 400))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.core.codec import from_json, to_json
-from mulligan.core.records import Feedback, Finding, Image
+from mulligan.core.records import Feedback, Finding, Image, Json
 from mulligan.text.evidence import ERROR_TYPES, TaskFeedback, findings_of
 
 
@@ -78,3 +78,8 @@ def test_what_was_there_before_and_after_is_evidence() -> None:
 def test_other_feedback_has_no_parts() -> None:
     assert TaskFeedback.from_feedback(Feedback(False, "no")) is None
     assert TaskFeedback.from_feedback(None) is None
+
+
+@pytest.mark.parametrize("task", [{}, {"name": "login"}, {"success": "yes"}])
+def test_an_evaluator_may_keep_its_own_entry_named_task(task: Json) -> None:
+    assert TaskFeedback.from_feedback(Feedback(False, "no", evidence={"task": task})) is None

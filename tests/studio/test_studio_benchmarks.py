@@ -107,7 +107,7 @@ async def test_what_cannot_be_compared_is_said() -> None:
 
 def test_a_curve_keeps_its_gaps_and_its_frame() -> None:
     points = [Point(2, 0.5, 0.25, 0.75), Point(3, 1.0, 0.5, 1.0)]
-    chart = Chart(name="c", title="", across="", ticks=counting_ticks(3), curves=[Curve("a", points)])
+    chart = Chart(name="c", title="", axis_label="", ticks=counting_ticks(3), curves=[Curve("a", points)])
     (line,) = re.findall(r'<polyline .*points="([^"]+)"', svg(chart))
     (left, foot, right) = (chart.place(1), height(0), chart.place(3))
     places = [tuple(map(float, place.split(","))) for place in line.split()]

@@ -1,7 +1,7 @@
 """Shows the checks that failed so far, in the judge's words. It shows no attempt and asks for no reflection."""
 
 from mulligan.core.records import Episode, Past
-from mulligan.text.evidence import gathered, recalled_beside
+from mulligan.text.evidence import failed_findings, recall_with_evidence
 
 
 class Evidence:
@@ -10,5 +10,5 @@ class Evidence:
     reflects = False
 
     def past(self, episode: Episode) -> Past:
-        evidence = gathered(episode)
-        return Past(evidence=evidence, recall=recalled_beside(evidence, episode.recall))
+        evidence = failed_findings(episode)
+        return Past(evidence=evidence, recall=recall_with_evidence(evidence, episode.recall))

@@ -6,7 +6,7 @@ The paper shows only lessons, but those of a weak model are poor, so this strate
 from collections.abc import Sequence
 
 from mulligan.core.records import Episode, Past
-from mulligan.text.evidence import gathered, recalled_beside
+from mulligan.text.evidence import failed_findings, recall_with_evidence
 from mulligan.text.lessons import LessonBudget, Overflow
 
 
@@ -34,5 +34,5 @@ class EvidenceAndReflexion:
         self.lessons = LessonBudget(window, tokens, overflow, tuple(earlier))
 
     def past(self, episode: Episode) -> Past:
-        reflections, evidence = self.lessons.chosen(episode), gathered(episode)
-        return Past(reflections=reflections, recall=recalled_beside(evidence, episode.recall), evidence=evidence)
+        reflections, evidence = self.lessons.chosen(episode), failed_findings(episode)
+        return Past(reflections=reflections, recall=recall_with_evidence(evidence, episode.recall), evidence=evidence)

@@ -88,7 +88,7 @@ def calibration(shown: Sequence[tuple[float, bool]]) -> tuple[Chart, Table]:
     chart = Chart(
         name="calibration",
         title="Share of tasks that succeeded, with 95 % intervals, against the relevance of the lessons shown to them",
-        across="relevance of a lesson that was shown",
+        axis_label="relevance of a lesson that was shown",
         ticks=[(n / 5, f"{n / 5:.1f}") for n in range(6)],
         curves=[Curve("", points)],
         joined=False,

@@ -36,7 +36,7 @@ def by_tries(report: Report) -> Chart:
     return Chart(
         name="curve",
         title="Share of cases solved by number of tries, with 95 % intervals",
-        across="tries allowed",
+        axis_label="tries allowed",
         ticks=counting_ticks(max([2, *(len(run.figures.trials) for run in report.runs)])),
         curves=curves,
     )
@@ -65,7 +65,7 @@ def spending(report: Report) -> tuple[Chart, Table]:
     chart = Chart(
         name="spending",
         title=f"Share of cases solved, with 95 % intervals, against the {unit} spent for each case",
-        across=f"{unit} for each case",
+        axis_label=f"{unit} for each case",
         ticks=[(most * n / 4, f"{most * n / 4:,.4g}") for n in range(5)],
         curves=[Curve(label, [point(spent, solved, str(number))]) for number, label, spent, solved in known],
         joined=False,

@@ -497,7 +497,7 @@ def learning_curves(report: StreamReport) -> Chart:
     return Chart(
         name="stream",
         title=f"Score along the stream, {over} over the orders, with 95 % intervals",
-        across="case of the stream",
+        axis_label="case of the stream",
         ticks=counting_ticks(last),
         curves=curves,
         marks=[(position, "") for position in sorted({recovery.position - 0.5 for recovery in report.recoveries})],
