@@ -1,8 +1,8 @@
 """A shop: reads its products and goals from files, searches it, and computes the reward of a purchase.
 
-A shop comes from the files of WebShop, or from a file in a format of our own, which is easier to write. WebShop's are a
-list of products (`items_shuffle*.json`), their attributes (`items_ins*.json`) and people's instructions
-(`items_human_ins*.json`). Ours is one object with "products" and "goals". Optional keys may be left out.
+A shop comes from WebShop's files, or from one file in our own format, which is easier to write. WebShop's are a list of
+products (`items_shuffle*.json`), their attributes (`items_ins*.json`) and people's instructions
+(`items_human_ins*.json`). Ours is an object with "products" and "goals". Optional keys may be left out.
 
 The search is Lucene's BM25, by `bm25s`. WebShop itself uses Pyserini, which needs Java; k1 and b are Pyserini's.
 """
@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
+from itertools import combinations
 from pathlib import Path, PurePath
 from typing import Any, cast
 
@@ -24,14 +25,14 @@ from mulligan.plugins import InvalidInput, require
 
 _WORD = re.compile(r"[a-z0-9]+(?:[.'][a-z0-9]+)*")
 _ALIKE = 0.85
-_SMALL = frozenset(
+_STOP_WORDS = frozenset(
     _WORD.findall("a an and are as at by for from in inch inches is it its of on or our pack set the to up with x")
 )
 """Words of a product's name that do not describe it."""
 
 
 def check_installed() -> None:
-    """Raises `MissingExtra` without the search engine."""
+    """Raises `MissingExtra` if the search engine is not installed."""
     require("The search of WebShop needs an extra", "bm25s", "webshop")
 
 
@@ -102,8 +103,8 @@ class Reward:
 
     Attributes:
         kind: how well the type of the product fits, from 0 to 1.
-        attributes, options: how many of those that are wanted the purchase has.
-        price: whether it is low enough.
+        attributes, options: how many of the wanted ones the purchase has.
+        price: whether the price is low enough.
     """
 
     value: float
@@ -120,28 +121,29 @@ def words(text: str) -> list[str]:
 
 def alike(one: str, other: str) -> bool:
     """Whether two short texts mean the same: one has all words of the other, or they differ by a few letters."""
-    here, there = set(words(one)), set(words(other))
-    common = sorted(here & there)
-    forms = [" ".join(part) for part in (common, [*common, *sorted(here - there)], [*common, *sorted(there - here)])]
-    pairs = [(forms[0], forms[1]), (forms[0], forms[2]), (forms[1], forms[2])]
-    return max(_ratio(a, b) for a, b in pairs if a and b) > _ALIKE if here and there else False
+    first, second = set(words(one)), set(words(other))
+    if not first or not second:
+        return False
+    common = sorted(first & second)
+    forms = [" ".join([*common, *sorted(extra)]) for extra in (set[str](), first - second, second - first)]
+    return max(_ratio(a, b) for a, b in combinations(forms, 2) if a and b) > _ALIKE
 
 
-def reward(goal: Goal, wanted: Product, bought: Product, chosen: Mapping[str, str]) -> Reward:
+def reward(goal: Goal, wanted: Product, bought: Product, choices: Mapping[str, str]) -> Reward:
     """The reward of a purchase by WebShop's rule (Yao et al. 2022, section 3, with the thresholds of its code).
 
     It is the fit of the type, times (attributes + options + price that fit) / (attributes + options of the goal + 1).
-    Where WebShop parses nouns, this takes all words of a name; colours are compared by their names.
+    WebShop compares only the nouns of names, and normalises colours. This compares all words, and colours as named.
 
     Args:
-        wanted: the product that the goal has in mind.
-        chosen: the options of the purchase, by name.
+        wanted: the product that the customer has in mind.
+        choices: the options of the purchase, by name.
     """
     text = " ".join([bought.name, *bought.features, bought.description]).lower()
     attributes = sum(
         any(alike(has, want) for has in bought.attributes) or want.lower() in text for want in goal.attributes
     )
-    options = sum(any(alike(value, want) for value in chosen.values()) for want in goal.options)
+    options = sum(any(alike(value, want) for value in choices.values()) for want in goal.options)
     price = goal.price is None or bought.price <= goal.price
     kind = _kind(wanted, bought)
     share = (attributes + options + price) / (len(goal.attributes) + len(goal.options) + 1)
@@ -149,7 +151,7 @@ def reward(goal: Goal, wanted: Product, bought: Product, chosen: Mapping[str, st
 
 
 def _kind(wanted: Product, bought: Product) -> float:
-    """How well the types of two products fit: 1 for the same type, 0 where their names share no word."""
+    """How well the types of two products fit: 1 for the same type, 0 if their names share no word."""
     names = _content_words(wanted.name)
     common = len(names & _content_words(bought.name)) / len(names) if names else 0.2
     if common == 0:
@@ -161,7 +163,7 @@ def _kind(wanted: Product, bought: Product) -> float:
 
 
 def _content_words(name: str) -> set[str]:
-    return {word for word in words(name) if word not in _SMALL and not word[0].isdigit()}
+    return {word for word in words(name) if word not in _STOP_WORDS and not word[0].isdigit()}
 
 
 def _ratio(one: str, other: str) -> float:
@@ -171,7 +173,7 @@ def _ratio(one: str, other: str) -> float:
 def upper_price(price: float, draw: Sequence[int]) -> float | None:
     """A goal's limit on the price: the second, third or fourth multiple of ten above `price`, below 1000 dollars.
 
-    None where there are too few. draw: its first byte chooses, so that the same goal always has the same limit.
+    None if there are too few. draw: bytes of which the first one chooses, so that a goal always has the same limit.
     """
     above = [float(ten) for ten in range(10, 1000, 10) if ten > price][:4]
     return above[1 + draw[0] % (len(above) - 1)] if len(above) >= 2 else None
@@ -193,7 +195,7 @@ _UNKNOWN_PRICE = 100.0
 
 
 def read_shop(files: Mapping[str, str]) -> Shop:
-    """Read a shop. files: texts by path. Raises `InvalidInput` that names the file, and the index and key in it."""
+    """Read a shop. files: texts by path. Raises `InvalidInput`, which names the file, the index and the key."""
     lists, people, ours = list[tuple[str, Any]](), dict[str, Any](), list[tuple[str, Any]]()
     attributes = dict[str, Any]()
     for name, text in files.items():
@@ -207,12 +209,12 @@ def read_shop(files: Mapping[str, str]) -> Shop:
         else:
             raise InvalidInput(f"{name} must be a list of products or an object, not {type(value).__name__}.")
     if len(lists) + len(ours) != 1:
-        found = ", ".join(name for name, _ in (*lists, *ours)) or "none"
+        names = ", ".join(name for name, _ in (*lists, *ours)) or "none"
         raise InvalidInput(
-            f"A shop needs exactly one file of products, but {len(lists) + len(ours)} were given ({found}): name a "
+            f"A shop needs exactly one file of products, but {len(lists) + len(ours)} were given ({names}): name a "
             "folder with items_shuffle_1000.json, items_ins_v2_1000.json and items_human_ins.json, for example."
         )
-    shop = _own(*ours[0]) if ours else _webshop(*lists[0], attributes, people)
+    shop = _own_shop(*ours[0]) if ours else _webshop(*lists[0], attributes, people)
     (name, _), *_ = (*lists, *ours)
     if (id := duplicate(goal.id for goal in shop.goals)) is not None:
         raise InvalidInput(f"{name}: the goal {id!r} appears twice.")
@@ -227,12 +229,12 @@ def read_shop(files: Mapping[str, str]) -> Shop:
 def _json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{name} is not valid JSON: {error}.") from error
 
 
 class _Row:
-    """An object in a file. where: the file and the position in it, which errors name."""
+    """An object in a file. where: the file and the position, for errors."""
 
     def __init__(self, where: str, value: Any) -> None:
         if not isinstance(value, dict):
@@ -246,7 +248,7 @@ class _Row:
             if isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value).strip():
                 return str(value).strip()
             if value not in (None, "") and not isinstance(value, str):
-                raise InvalidInput(f"{self.where}, {keys[0]!r} must be a string, not {type(value).__name__}.")
+                raise InvalidInput(f"{self.where}, {key!r} must be a string, not {type(value).__name__}.")
         if default is None:
             raise InvalidInput(f"{self.where}: {keys[0]!r} is missing.")
         return default
@@ -254,10 +256,10 @@ class _Row:
     def texts(self, key: str) -> tuple[str, ...]:
         """The texts under this key, which may be a list or a single text."""
         value = self.value.get(key)
-        given = cast(list[Any], [] if value in (None, "") else value if isinstance(value, list) else [value])
-        if not all(isinstance(one, str) for one in given):
+        texts = cast(list[Any], [] if value is None else value if isinstance(value, list) else [value])
+        if not all(isinstance(text, str) for text in texts):
             raise InvalidInput(f"{self.where}, {key!r} must be a list of strings, not {value!r}.")
-        return tuple(one.strip() for one in given if one.strip())
+        return tuple(text.strip() for text in texts if text.strip())
 
     def rows(self, key: str) -> Iterator[_Row]:
         value: object = self.value.get(key) or []
@@ -267,10 +269,10 @@ class _Row:
             yield _Row(f"{self.where}, {key}[{number}]", one)
 
 
-# --- our own form -------------------------------------------------------------------------------------------------
+# --- our own format -----------------------------------------------------------------------------------------------
 
 
-def _own(name: str, value: Any) -> Shop:
+def _own_shop(name: str, value: Any) -> Shop:
     top = _Row(name, value)
     products = tuple(_own_product(row) for row in top.rows("products"))
     if (id := duplicate(product.id for product in products)) is not None:
@@ -283,7 +285,7 @@ def _own_product(row: _Row) -> Product:
     price = row.value.get("price")
     if not isinstance(price, (int, float)) or isinstance(price, bool) or not 0 <= price < 1e9:
         raise InvalidInput(f"{row.where}, 'price' must be a number of dollars, not {price!r}.")
-    given = _Row(f"{row.where}, options", cast(Any, row.value.get("options") or {}))
+    options = _Row(f"{row.where}, options", cast(Any, row.value.get("options") or {}))
     return Product(
         row.text("id"),
         row.text("name"),
@@ -295,23 +297,23 @@ def _own_product(row: _Row) -> Product:
         reviews=row.texts("reviews"),
         rating=row.text("rating", default="N.A."),
         attributes=row.texts("attributes"),
-        options={name: tuple(one.lower() for one in given.texts(name)) for name in given.value},
+        options={name: tuple(value.lower() for value in options.texts(name)) for name in options.value},
     )
 
 
 def _own_goal(row: _Row, products: Mapping[str, Product]) -> Goal:
-    """Read a goal. Raises `InvalidInput` for one that its own product does not meet, as it could never be solved."""
+    """Read a goal. Raises `InvalidInput` if its product is unknown, costs too much or lacks a wanted option."""
     product = products.get(id := row.text("product"))
     if product is None:
         raise InvalidInput(f"{row.where}, 'product': there is no product {id!r}.")
     price = row.value.get("price")
-    if price is not None and (not isinstance(price, (int, float)) or price < product.price):
+    if price is not None and not (isinstance(price, (int, float)) and price >= product.price):
         raise InvalidInput(f"{row.where}, 'price': {id} costs more ({product.shown_price}) than {price!r}.")
-    there = {value for values in product.options.values() for value in values}
-    options = tuple(one.lower() for one in row.texts("options"))
+    valid = {value for values in product.options.values() for value in values}
+    options = tuple(option.lower() for option in row.texts("options"))
     for option in options:
-        if option not in there:
-            raise InvalidInput(f"{row.where}, 'options': {id} has no {option!r}; it has {', '.join(sorted(there))}.")
+        if option not in valid:
+            raise InvalidInput(f"{row.where}, 'options': {id} has no {option!r}; it has {', '.join(sorted(valid))}.")
     return Goal(
         row.text("id"),
         row.text("instruction"),
@@ -322,7 +324,7 @@ def _own_goal(row: _Row, products: Mapping[str, Product]) -> Goal:
     )
 
 
-# --- WebShop's form -----------------------------------------------------------------------------------------------
+# --- WebShop's format ---------------------------------------------------------------------------------------------
 
 
 def _webshop(name: str, value: list[Any], attributes: Mapping[str, Any], people: Mapping[str, Any]) -> Shop:
@@ -333,19 +335,19 @@ def _webshop(name: str, value: list[Any], attributes: Mapping[str, Any], people:
         if id in seen or id == "nan" or len(id) > 10:  # as WebShop's own code leaves them out
             continue
         seen.add(id)
-        known = _Row(f"items_ins, {id!r}", attributes.get(id, {}))
-        products.append(_product(row, known.texts("attributes")))
-        asked = {"instructions": people.get(id, row.value.get("instructions"))}
-        instructions = list(_Row(f"items_human_ins, {id!r}", asked).rows("instructions"))
-        if not people and not instructions and known.value.get("instruction"):
-            instructions = [known]
+        details = _Row(f"items_ins, {id!r}", attributes.get(id, {}))
+        products.append(_product(row, details.texts("attributes")))
+        written = {"instructions": people.get(id, row.value.get("instructions"))}
+        instructions = list(_Row(f"items_human_ins, {id!r}", written).rows("instructions"))
+        if not people and not instructions and details.value.get("instruction"):
+            instructions = [details]
         goals += [goal for n, one in enumerate(instructions, 1) if (goal := _goal(one, products[-1], n))]
     return Shop(tuple(products), tuple(goals))
 
 
 def _product(row: _Row, attributes: tuple[str, ...]) -> Product:
-    shown = row.text("pricing", "Price", default="")
-    amounts = [float(amount.replace(",", "")) for amount in _AMOUNT.findall(shown)][:2] or [_UNKNOWN_PRICE]
+    pricing = row.text("pricing", "Price", default="")
+    amounts = [float(amount.replace(",", "")) for amount in _AMOUNT.findall(pricing)][:2] or [_UNKNOWN_PRICE]
     return Product(
         row.text("asin"),
         row.text("name", "Title"),
@@ -363,16 +365,16 @@ def _product(row: _Row, attributes: tuple[str, ...]) -> Product:
 
 def _options(row: _Row) -> dict[str, tuple[str, ...]]:
     """The options under `customization_options`; a slash in a value becomes ` | `."""
-    given = _Row(f"{row.where}, customization_options", row.value.get("customization_options") or {})
-    found = dict[str, tuple[str, ...]]()
-    for name, values in given.value.items():
-        if values:
-            found[name.lower()] = tuple(one.text("value").replace("/", " | ").lower() for one in given.rows(name))
-    return found
+    options = _Row(f"{row.where}, customization_options", row.value.get("customization_options") or {})
+    return {
+        name.lower(): tuple(one.text("value").replace("/", " | ").lower() for one in options.rows(name))
+        for name, values in options.value.items()
+        if values
+    }
 
 
 def _goal(row: _Row, product: Product, number: int) -> Goal | None:
-    """The goal of an instruction, as WebShop makes it; None without attributes, as WebShop leaves such ones out."""
+    """The goal of an instruction, as WebShop makes it. None if it has no attributes: WebShop leaves it out."""
     attributes = row.texts("instruction_attributes")
     if not attributes:
         return None
@@ -397,33 +399,33 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class OpenShop:
-    """A shop with its index for searching. goals: by id."""
+    """A shop with its search index. goals: by id."""
 
     shop: Shop
     goals: dict[str, Goal]
     index: Any
 
-    def find(self, query: str, most: int) -> list[Product]:
-        """The best `most` products that share a word with the query; ties are in the order of the file."""
-        asked = [word for word in words(query) if word in self.index.vocab_dict]
-        if not asked:
+    def find(self, query: str, limit: int) -> list[Product]:
+        """The best products that share a word with the query, at most `limit`. Ties are in the order of the file."""
+        terms = [word for word in words(query) if word in self.index.vocab_dict]
+        if not terms:
             return []
-        scores = self.index.get_scores(asked).tolist()
+        scores = self.index.get_scores(terms).tolist()
         ranked = sorted((number for number, score in enumerate(scores) if score > 0), key=lambda n: (-scores[n], n))
-        return [self.shop.products[number] for number in ranked[:most]]
+        return [self.shop.products[number] for number in ranked[:limit]]
 
 
 def open_shop(files: Sequence[Path]) -> OpenShop:
-    """Read a shop and index it. Raises `InvalidInput` where a file cannot be used or `bm25s` is not installed."""
+    """Read a shop and index it. Raises `InvalidInput` if a file cannot be used or `bm25s` is not installed."""
     with _lock:  # two episodes that begin together read the files once
         try:
-            return _opened(tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in files))
+            return _open(tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in files))
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(f"The shop cannot be read: {error}.") from error
 
 
 @lru_cache(maxsize=2)
-def _opened(files: tuple[tuple[Path, int, int], ...]) -> OpenShop:
+def _open(files: tuple[tuple[Path, int, int], ...]) -> OpenShop:
     check_installed()
     import bm25s  # pyright: ignore[reportMissingTypeStubs]
 
@@ -434,6 +436,6 @@ def _opened(files: tuple[tuple[Path, int, int], ...]) -> OpenShop:
 
 
 def _text(product: Product) -> str:
-    """The text that a search looks into: all that the pages of the product show, but its reviews."""
+    """The text in which a search looks: the name, categories, description, features and options of a product."""
     options = (f"{name} {' '.join(values)}" for name, values in product.options.items())
     return " ".join([product.name, *product.category, product.description, *product.features, *options])

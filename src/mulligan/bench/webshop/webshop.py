@@ -1,7 +1,7 @@
 """WebShop (Yao et al. 2022): buy what an instruction describes, in a shop of text pages.
 
-The agent acts in the environment `webshop`, whose reward at the purchase is the score. Unlike in the reference, the
-lessons of a trial do reach the actor of the next.
+The agent acts in the environment `webshop`, whose reward for the purchase is the score. Unlike in the reference, the
+actor sees the lessons of earlier trials.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from mulligan.bench.webshop.environments.webshop import CATALOGUE
 from mulligan.plugins import Case, Episode, Json, Method, Score, Source, Spec, Task, read_text
 
 STEPS = 14
-"""The most actions of a trial. The reference has 15, but counts the reset."""
+"""The maximum number of actions of a trial. The reference has 15, but counts the reset."""
 TRAJECTORY = 6400
-"""The most characters of the trajectory in a prompt, as in the reference."""
+"""The maximum number of characters of the trajectory in a prompt, as in the reference."""
 _ACTOR = Spec("interact", {"steps": STEPS, "characters": TRAJECTORY, "anew": False})
 _REFLECTOR = Spec("verbal", {"output": "environment"})
 _SUMMARIES = {
@@ -59,11 +59,11 @@ class WebShop:
 
     def play(self, case: Case, method: Method) -> Method:
         """The method with an environment for the goal of this case."""
-        given = {} if list(self._files) == list(self.own) else {"files": [str(file) for file in self._files]}
-        return replace(method, environment=Spec("webshop", {"goal": case.id, **given}))
+        files = {} if list(self._files) == list(self.own) else {"files": [str(file) for file in self._files]}
+        return replace(method, environment=Spec("webshop", {"goal": case.id, **files}))
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """The reward of the purchase, from 0 to 1; 0 where nothing was bought. 1 counts as solved."""
+        """The reward of the purchase, from 0 to 1; 0 if nothing was bought. 1 counts as solved."""
         outcome = episode.trials[-1].attempt.outcome
         if outcome is None:
             return Score(None, "The attempt has no outcome: the actor did not act in the shop.")

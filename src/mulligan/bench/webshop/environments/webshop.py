@@ -23,18 +23,18 @@ _ACTION = re.compile(r"(?:action\s*:)?\s*(search|click|think)\s*\[(.*)\]", re.IG
 
 def read_action(text: str) -> tuple[str, str] | None:
     """The kind of action ("search", "click" or "think") and its argument; None for a text that is not an action."""
-    found = _ACTION.fullmatch(text.strip())
-    return (found[1].lower(), " ".join(found[2].split())) if found else None
+    match = _ACTION.fullmatch(text.strip())
+    return (match[1].lower(), " ".join(match[2].split())) if match else None
 
 
 class WebShop:
-    """The environment. Only the first page has a search, as in WebShop; clicks ignore case.
+    """The environment. As in WebShop, only the first page has a search. Clicks ignore case.
 
     Args:
         goal: the id of the goal.
-        files: of the shop; empty: the catalogue of this package.
-        results: the most results of a search.
-        page: results on one page.
+        files: the files of the shop. Empty: the catalogue of this package.
+        results: the maximum number of results of a search.
+        page: the number of results on a page.
     """
 
     replayable = True
@@ -43,15 +43,15 @@ class WebShop:
         if results < 1 or page < 1:
             raise InvalidInput(f"results and page must be at least 1, not {results} and {page}.")
         self._id, self._files = goal, [Path(file) for file in files] or [CATALOGUE]
-        self._most, self._size = results, page
-        self._opened: OpenShop | None = None
+        self._max_results, self._page_size = results, page
+        self._open_shop: OpenShop | None = None
         self._reward: float | None = None
         self._to_front()
 
     async def reset(self) -> str:
         """Open the shop. Raises `InvalidInput` for an unknown goal or files that cannot be used."""
-        self._opened = await asyncio.to_thread(open_shop, self._files)
-        if self._id not in self._opened.goals:
+        self._open_shop = await asyncio.to_thread(open_shop, self._files)
+        if self._id not in self._open_shop.goals:
             raise InvalidInput(f"The shop has no goal {self._id!r}.")
         self._reward = None
         self._to_front()
@@ -67,7 +67,7 @@ class WebShop:
         return kind == "click" and what.lower() == pages.BUY.lower() and pages.BUY in self._here()[1]
 
     async def close(self) -> None:
-        self._opened = None
+        self._open_shop = None
 
     @property
     def _over(self) -> bool:
@@ -76,20 +76,20 @@ class WebShop:
 
     @property
     def _shop(self) -> OpenShop:
-        if self._opened is None:
+        if self._open_shop is None:
             raise RuntimeError("call reset before the first step")
-        return self._opened
+        return self._open_shop
 
     @property
     def _goal(self) -> Goal:
         return self._shop.goals[self._id]
 
     def _to_front(self) -> None:
-        self._found: list[Product] | None = None
+        self._results: list[Product] | None = None
         self._page = 1
         self._item: Product | None = None
-        self._about = ""
-        self._chosen: dict[str, str] = {}
+        self._detail = ""
+        self._choices: dict[str, str] = {}
 
     def _answer(self, action: tuple[str, str] | None) -> str:
         """The observation after an action."""
@@ -98,41 +98,42 @@ class WebShop:
             return "The shopping is over: something was bought."
         if kind == "think":
             return "OK."
-        if kind == "search" and self._found is None and what:
-            self._found = self._shop.find(what, self._most)
+        if kind == "search" and self._results is None and what:
+            self._results = self._shop.find(what, self._max_results)
             return self._here()[0]
-        named = {name.lower(): name for name in reversed(self._here()[1])}.get(what.lower())
-        if kind != "click" or named is None:
-            return pages.invalid(self._here()[1], searching=self._found is None)
-        return self._clicked(named)
+        clickable = self._here()[1]
+        name = {name.lower(): name for name in reversed(clickable)}.get(what.lower())
+        if kind != "click" or name is None:
+            return pages.invalid(clickable, searching=self._results is None)
+        return self._click(name)
 
     def _here(self) -> tuple[str, tuple[str, ...]]:
-        """The text of the open page, and the things on it that can be clicked."""
-        if self._found is None:
+        """The text of the open page, and what can be clicked on it."""
+        if self._results is None:
             return pages.front(self._goal.instruction), ()
         if self._item is None:
-            return pages.results(self._found, self._page, self._size)
-        if self._about:
-            return pages.about(self._item, self._about)
-        return pages.item(self._item, self._chosen)
+            return pages.results(self._results, self._page, self._page_size)
+        if self._detail:
+            return pages.detail(self._item, self._detail)
+        return pages.item(self._item, self._choices)
 
-    def _clicked(self, name: str) -> str:
-        """The observation after a click on something that the open page has."""
+    def _click(self, name: str) -> str:
+        """The observation after a click on something on the open page."""
         if name == pages.BUY:
-            return self._bought()
+            return self._buy()
         if name == pages.BACK:
             self._to_front()
         elif self._item is None:
             self._open(name)
-        elif self._about:
-            self._about = ""
+        elif self._detail:
+            self._detail = ""
         elif name == pages.PREVIOUS:
-            self._item, self._chosen = None, {}
-        elif name in pages.ABOUT:
-            self._about = name
+            self._item, self._choices = None, {}
+        elif name in pages.DETAILS:
+            self._detail = name
         else:
             option = next(option for option, values in self._item.options.items() if name in values)
-            self._chosen[option] = name
+            self._choices[option] = name
             return f"{option}: {name} is chosen."
         return self._here()[0]
 
@@ -143,8 +144,8 @@ class WebShop:
         else:
             self._item = self._shop.shop.by_id[name]
 
-    def _bought(self) -> str:
+    def _buy(self) -> str:
         assert self._item is not None
         wanted = self._shop.shop.by_id[self._goal.product]
-        self._reward = reward(self._goal, wanted, self._item, self._chosen).value
+        self._reward = reward(self._goal, wanted, self._item, self._choices).value
         return f"You have bought it. Your score (0.0 to 1.0): {self._reward:.2f}"
