@@ -15,7 +15,7 @@ from mulligan.recording.outages import warn_once
 SEARCHED_ITEMS = 20
 """Only lists, tuples and dicts with at most this many items are searched."""
 _LAZY = (GeneratorType, map, filter, zip, enumerate, reversed)
-"""Iterators that `itertools.tee` can replace, besides those of `itertools`: they have no other methods."""
+"""Iterators that are only ever read, so that `itertools.tee` can replace them; those of `itertools` are others."""
 
 
 class Inputs:

@@ -50,7 +50,7 @@ def failed(goal: Row, try_row: Row, earlier: Sequence[Row], *, late: bool = Fals
     """The message to an agent that has to go on, with the result of the check.
 
     Args:
-        one: the try.
+        try_row: the try.
         earlier: the tries of this session before it.
         late: whether the turn ended before the check did.
     """

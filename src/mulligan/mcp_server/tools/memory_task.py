@@ -61,11 +61,10 @@ NOTHING: dict[str, Json] = {"success": None, "extracted_count": 0, "memories": [
 async def outcome_reply(bank: Bank, recall: str, success: bool) -> dict[str, Json]:
     """Counts the outcome for the recalled lessons, without learning, and returns the answer."""
     counted = await bank.outcome_of(recall, success)
-    before = "" if counted == success else f" It was told before, as a {'success' if counted else 'failure'}."
-    retired = [f"From now on {sentence}." for sentence in await bank.retired_for_harm()]
-    message = " ".join(
-        [f"The outcome counts towards the worth of what was recalled; nothing is learned.{before}", *retired]
-    )
+    said = "The outcome counts towards the worth of what was recalled; nothing is learned."
+    if counted != success:
+        said = f"The outcome does not count: it was reported before, as a {'success' if counted else 'failure'}."
+    message = " ".join([said, *(f"From now on {sentence}." for sentence in await bank.retired_for_harm())])
     head: dict[str, Json] = {"status": "success", "message": message, "task_id": None}
     return {**head, "agent_id": bank.agent_id or None, **NOTHING, "success": counted}
 
