@@ -27,6 +27,7 @@ from mulligan.sessions.happenings import happened
 from mulligan.sessions.pairs import TAG, Found, State, find
 from mulligan.sessions.records import Record, as_record, inner_list
 from mulligan.sessions.remedies import lines_of
+from mulligan.sessions.signature import telling_lines
 from mulligan.text.plain import one_line
 from mulligan.text.reflections import quality_of
 from mulligan.text.secrets import Masks, mask
@@ -169,7 +170,7 @@ async def keep(bank: Bank, found: Sequence[Found], needed: int = NEEDED, *, auth
     new: list[str] = []
     confirmed: list[str] = []
     known: list[str] = []
-    for finding in found:
+    for finding in found if author else map(_screened, found):
         which = Selection(STATES, nature="fact", keys=[f"{ERROR}{key}" for key in finding.errors], limit=None)
         lessons = [lesson for lesson in await bank.list(which) if author or not is_strangers(lesson)]
         if same_sighting := next((lesson for lesson in lessons if _has(lesson, finding)), None):
@@ -184,6 +185,16 @@ async def keep(bank: Bank, found: Sequence[Found], needed: int = NEEDED, *, auth
         elif sum(lesson.state == "active" and not lesson.confirmed for lesson in lessons) < MAX_CANDIDATES:
             new.append((await _added(bank, finding, needed, author)).id)
     return Kept(tuple(new), tuple(confirmed), tuple(id for id in dict.fromkeys(known) if id not in new))
+
+
+def _screened(finding: Found) -> Found:
+    """A finding whose evidence does not hold back its lesson.
+
+    Of an output that the screening flags, such as the options of a program, only the lines about the error are kept.
+    """
+    outputs = {name: str(finding.seen.get(name, "")) for name in OUTPUTS}
+    shorter = {name: telling_lines(output) for name, output in outputs.items() if flags_of(output)}
+    return replace(finding, seen={**finding.seen, **shorter}) if shorter else finding
 
 
 def is_strangers(lesson: Lesson) -> bool:
