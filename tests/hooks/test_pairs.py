@@ -111,6 +111,123 @@ def test_what_the_output_proposes_and_was_done_names_the_error() -> None:
     assert not set(one.errors) & set(keys_at("helm upgrade b", other.replace("dependency build", "repo update")))
 
 
+@each_row(
+    ("fails", "error", "between", "works", "again", "its_error"),
+    [
+        (
+            "pens peek red-pen",
+            "Error: No writer running in pen 'red-pen'",
+            ["pens start --pen red-pen"],
+            "pens peek red-pen",
+            "pens peek blue-pen-2",
+            "Error: No writer running in pen 'blue-pen-2'",
+        ),
+        (
+            "docker exec web env",
+            "Error response from daemon: No such container: web",
+            ["docker compose up -d"],
+            "docker exec web env",
+            "docker exec db ls /",
+            "Error response from daemon: No such container: db",
+        ),
+        (
+            "kubectl get pod cart",
+            'Error from server (NotFound): pods "cart" not found',
+            [],
+            "kubectl get pod cart -n shop",
+            "kubectl get pod mail",
+            'Error from server (NotFound): pods "mail" not found',
+        ),
+    ],
+)
+def test_an_error_that_names_an_argument_is_the_same_with_another_one(
+    fails: str, error: str, between: list[str], works: str, again: str, its_error: str
+) -> None:
+    (one,) = found(sh(fails, error, True), *map(sh, between), sh(works, "fine"))
+    assert set(one.errors) & set(keys_at(again, its_error))
+    assert not set(one.errors) & set(keys_at(f"other{again}", its_error))
+    assert not set(one.errors) & set(keys_at(again, "Error: it is not running as root"))
+
+
+@each_row(
+    ("fails", "error", "between", "works", "again", "its_error"),
+    [
+        (  # the argument is what the error is about
+            "python -m pytest",
+            "python: No module named pytest",
+            ["pip install pytest"],
+            "python -m pytest",
+            "python -m mypy",
+            "python: No module named mypy",
+        ),
+        (
+            "npm run biuld",
+            'npm error Missing script: "biuld"',
+            [],
+            "npm run build",
+            "npm run tset",
+            'npm error Missing script: "tset"',
+        ),
+        (
+            "nx test cart",
+            "NX   Cannot find project 'cart'",
+            [],
+            "nx test web-cart",
+            "nx test mail",
+            "NX   Cannot find project 'mail'",
+        ),
+    ],
+)
+def test_a_remedy_for_one_argument_is_none_for_another(
+    fails: str, error: str, between: list[str], works: str, again: str, its_error: str
+) -> None:
+    (one,) = found(sh(fails, error, True), *map(sh, between), sh(works, "fine"))
+    assert not set(one.errors) & set(keys_at(again, its_error))
+
+
+OLD_BUILD = "SyntaxError: Export named 'Cart' not found in module '/w/shop/core/dist/index.js'."
+
+
+@each_row(
+    ("fails", "error", "step", "works", "output"),
+    [
+        (
+            "bun cli.ts guide",
+            OLD_BUILD,
+            "bun run build",
+            "bun cli.ts guide | sed -n '1,80p'",
+            "# Guide\nIf it fails: ...",
+        ),
+        ("npm start", "Error: Cannot find module 'express'", "npm ci", "npm start 2>&1 | head -20", "listening on :80"),
+        ("pytest", MISSING, "pip install pyyaml", "pytest | cat", "collected 4 items\n...."),
+    ],
+)
+def test_an_error_of_the_environment_is_overcome_where_a_filter_shows_how_the_output_begins(
+    fails: str, error: str, step: str, works: str, output: str
+) -> None:
+    (one,) = contents(sh(fails, error, True), sh(step, "done"), sh(works, output))
+    assert one.startswith(f"fails: {fails}\n")
+    assert f"works after:\n  {step}" in one
+
+
+@pytest.mark.parametrize(
+    ("works", "output"),
+    [
+        ("npm start 2>&1 | head -20", ""),
+        ("npm start 2>&1 | head -20", "Error: Cannot find module 'cors'"),
+        ("npm start 2>&1 | head -20", "3 failing"),
+        ("npm start 2>&1 | tail -3", "    at require (x.js:1:2)"),
+        ("npm start | grep port", "port 80"),
+        ("npm start | head -20 || true", "listening"),
+    ],
+)
+def test_what_a_filter_hides_overcomes_nothing(works: str, output: str) -> None:
+    missing = sh("npm start", "Error: Cannot find module 'express'", True)
+    assert contents(missing, sh("npm ci", "done"), sh(works, output)) == []
+    asserts = sh("npm start", "AssertionError: assert 3 == 4", True)
+    assert contents(asserts, sh("npm ci", "done"), sh("npm start | head", "listening")) == []
+
+
 def test_a_home_folder_is_named_for_no_user() -> None:
     fails = sh("tools/send x", "zsh:1: no such file or directory: tools/send", True)
     (one,) = contents(fails, sh("/home/ada/.agents/tools/send x", "ok"))

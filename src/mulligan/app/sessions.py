@@ -49,10 +49,10 @@ from mulligan.sessions.agents import agent, is_shell, readable
 from mulligan.sessions.events import Notice
 from mulligan.sessions.mends import follows, mends_of
 from mulligan.sessions.overcoming import stands
-from mulligan.sessions.pairs import CORRECTION, RULES, TAG, signature_of, words_of
+from mulligan.sessions.pairs import CORRECTION, RULES, TAG, further_keys, signature_of, words_of
 from mulligan.sessions.plain_command import plain
 from mulligan.sessions.records import Record, as_record, sample
-from mulligan.sessions.signature import digest, keys, proposal_keys
+from mulligan.sessions.signature import digest, keys
 from mulligan.store import open_store
 
 AGENTS = readable()
@@ -224,7 +224,9 @@ async def judge_anew(journal: Journal) -> int:
                 command, output = str(evidence[-1].get("command", "")), str(evidence[-1].get("fails", ""))
                 still_stands = stands(lesson.content, command, output)
                 mends = mends_of(lesson.content, map(str, as_record(lesson.context.get("mends")).values()))
-                current_keys = (*keys(output), *proposal_keys(output, tuple(mends.values()))) if still_stands else ()
+                works = "\nworks: " in lesson.content
+                further = further_keys(command, output, tuple(mends.values()), works=works)
+                current_keys = (*keys(output), *further) if still_stands else ()
                 error_keys = [*cast(list[Json], lesson.context.get("errors") or []), *current_keys]
                 errors: list[Json] = list(dict.fromkeys(map(str, error_keys)))
                 context = {**lesson.context, "rules": RULES, "errors": errors, "mends": {**mends}}

@@ -25,6 +25,9 @@ _FILTERS = LatePattern(r"\|\s*(tail|head|grep|egrep|rg|tee|cat|sed|awk|less|sort
 _HIDES = LatePattern(r"\|\|\s*(true|:|echo\b.*)\s*$|;\s*(echo|true|exit 0)\b[^;]*$|&\s*$")
 """Ends of a command line that hide the exit code of its command."""
 _TAIL = LatePattern(r"(?:\s*2>&1)?\s*\|\s*tail(?:\s+-\w+(?:\s+\d+)?)*\s*$")
+_VIEW = LatePattern(
+    r"(?:\s*2>&1)?\s*\|\s*(?:head(?:\s+-\w+(?:\s+\d+)?)*|sed\s+-n\s+['\"]?1,\d+p['\"]?|cat|tee\s+[\w./-]+)\s*$"
+)
 _STATUS = LatePattern(r"\s*;\s*echo\s+(?P<quote>[\"']?)(?P<label>[\w ()=:.,-]*)\$\?(?P=quote)\s*\Z")
 _NO_PROJECT = LatePattern(
     r"/(?:etc|usr|bin|sbin|lib\w*|boot|dev|proc|sys|var|opt|Library|System)/|/root/$|/(?:home|Users)/[^/]+/$"
@@ -127,6 +130,12 @@ def hides_its_end(command: str) -> bool:
 def before_tail(command: str) -> str:
     """A line without the `tail` at its end; "" if something else hides the exit code of its command."""
     shorter = _TAIL.sub("", command)
+    return "" if shorter == command or hides_its_end(shorter) else shorter
+
+
+def before_view(command: str) -> str:
+    """A line without the filter at its end that shows the beginning of the output, or all of it; "" for none."""
+    shorter = _VIEW.sub("", command)
     return "" if shorter == command or hides_its_end(shorter) else shorter
 
 

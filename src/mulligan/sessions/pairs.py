@@ -31,7 +31,7 @@ from mulligan.text.secrets import MASK, Masks, one_mask
 
 TAG, CORRECTION = "hook", "correction"
 """Tags of lessons that were learned from coding agents, and of those that quote a user."""
-RULES = 3
+RULES = 4
 """The version of the rules that draw these lessons. Lessons of an earlier version are judged anew."""
 OPEN, STEPS = 30, 12
 """Most open failures of a session, and most steps that are kept of one."""
@@ -163,10 +163,14 @@ def find(state: State, events: Iterable[Turn], masks: Masks | None = None) -> tu
         call = event
         shell = is_shell(call.tool, state.agent)
         if shell:
-            if call.failed is False and commands.hides_its_end(call.command):
-                call = _with_verdict(call)
             call = call._replace(command=commands.within(call.folder, call.command))
-            state, learned = _after(state, call, masks)
+            if call.failed is False and commands.hides_its_end(call.command):
+                viewed, call = call, _with_verdict(call)
+                state, learned = (
+                    _after_view(state, viewed, masks) if call.failed is None else _after(state, call, masks)
+                )
+            else:
+                state, learned = _after(state, call, masks)
             lessons += learned
         elif call.failed is False and call.command and call.output.strip():
             state = _edited(state, call, masks)
@@ -220,6 +224,21 @@ def _edited(state: State, call: Turn, masks: Masks) -> State:
 def _with_step(failure: Open, *added: str) -> Open:
     steps = failure.steps if failure.closed else (*failure.steps, *added)[-STEPS:]
     return replace(failure, steps=steps, since=failure.since + 1)
+
+
+def _after_view(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
+    """The state after a command of which only the output is known, such as `npm start | head`, and what it overcame: an
+    error of the environment, if what it prints begins otherwise."""
+    call = call._replace(command=commands.before_view(call.command))
+    if not call.command or not call.output.strip() or signature.names_error(call.output):
+        return state, []
+    core, still_open, lessons = masks.text(plain(call.command)), list[Open](), list[Found]()
+    for failure in state.open:
+        if remedy := remedy_of_environment(failure, (), core, call, masks):
+            lessons.append(_overcome(failure, call, remedy, masks))
+        else:
+            still_open.append(failure)
+    return replace(state, open=tuple(still_open)), lessons
 
 
 def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
@@ -308,7 +327,7 @@ def _overcome(failure: Open, call: Turn, remedy: Remedy, masks: Masks) -> Found:
         title = failure.named if failure.named.startswith(program) else f"{program}: {failure.named}"
         lines = [f"fails: {fails}", *(f"  {_ANY_HOME.sub('~', line)}" for line in failure.lines), *done]
         lines += [f'the agent said: "{failure.cause}"'] if failure.cause else []
-        errors = (*failure.errors, *signature.proposal_keys(failure.output, steps))
+        errors = (*failure.errors, *further_keys(failure.command, failure.output, steps, works=remedy.works))
     content = "\n".join(lines)
     return Found(
         title=one_line(title, 120),
@@ -328,6 +347,15 @@ def _overcome(failure: Open, call: Turn, remedy: Remedy, masks: Masks) -> Found:
             "at": call.at or failure.at,
         },
     )
+
+
+def further_keys(command: str, output: str, steps: Sequence[str], *, works: bool) -> tuple[str, ...]:
+    """The keys of an error, besides those of its lines, by which a lesson with this remedy is found.
+
+    works: the only step is another form of the command. It holds for other arguments only where it has the same.
+    """
+    arguments = signature.argument_keys(command, output, steps if works else None)
+    return (*signature.proposal_keys(output, steps), *arguments)
 
 
 def _correction(state: State, message: Turn, masks: Masks) -> Found | None:

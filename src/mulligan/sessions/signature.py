@@ -348,6 +348,7 @@ _UNWELL = (
     r"|\bwould (?:be )?reformat|\bunsuccessful|\bfixable\b|\bsegmentation fault\b|\bcore dumped\b"
     r"|^(?:terminated|aborted|killed)\b"
 )
+_REPORTS = r"\bFAIL(?:ED|URE)?\b|\b[1-9]\d* (?:\w+ )?(?:fail\w*|errors?|issues?|problems?)\b|[✗✘✖✕]|^not ok\b"
 _SUCCESS = (
     r"\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b|\ball (?:\w+ ){0,2}passed\b|^OK\b|\bsuccess(?:ful|fully)?\b"
     r"|\bsucceeded\b|\bcompiled\b|^\s*finished\b|\bbuilt in\b|^(?:added|changed|removed) \d+ packages?\b"
@@ -366,6 +367,12 @@ def is_well(output: str) -> bool:
     return bool(successes) and not any(matches(line) for line in others for matches in searches)
 
 
+def names_error(output: str) -> bool:
+    """Whether a line of an output reports an error, and does not only have words such as "failing", as any text may."""
+    searches = [re.compile(pattern).search for pattern in (_REPORTS, _STRONG, _PLAIN)]
+    return any(matches(line) for line in _lines(output) for matches in searches if not _PASSED.search(line))
+
+
 def keys(output: str) -> tuple[str, ...]:
     """The keys of an error: first the digest of its signature, then those of its causes and of the codes of rules.
 
@@ -380,7 +387,20 @@ def keys(output: str) -> tuple[str, ...]:
         digest((one,))
         for one in (*cause_lines, *map(_core, cause_lines), *filter(None, map(_without_names, cause_lines)), *codes)
     )
-    return tuple(dict.fromkeys(filter(None, (whole_key, *cause_keys))))
+    return tuple(dict.fromkeys(filter(None, (whole_key, *cause_keys, *_built_keys(output)))))
+
+
+_NO_EXPORT = (
+    r"(?i)\bexport named\b.*\bnot found|\bnot (?:provide an export|exported (?:by|from))|\bno exported member\b"
+)
+_BUILT = r"(?:([\w@.-]*\w)[/\\])?(?:dist|build|out)(?=[/\\'\"])"
+
+
+def _built_keys(output: str) -> Iterable[str]:
+    """The keys of an error that misses a name in what was built. Which name it is says nothing: the build is old."""
+    for line in _lines(output) if "export" in output or "Export" in output else ():
+        if re.search(_NO_EXPORT, line) and (built := re.search(_BUILT, line)):
+            yield digest(("not exported by", built[0]))
 
 
 def command_key(command: str) -> str:
@@ -398,7 +418,46 @@ _NOT_RUN = re.compile(
 
 def keys_at(command: str, output: str) -> tuple[str, ...]:
     """The keys by which lessons about a failure are found: those of its error, and of its command if that ran."""
-    return (*keys(output), *proposal_keys(output), *(() if _NOT_RUN.search(output[:4000]) else (command_key(command),)))
+    of_command = () if _NOT_RUN.search(output[:4000]) else (command_key(command),)
+    return (*keys(output), *proposal_keys(output), *argument_keys(command, output), *of_command)
+
+
+_ARGUMENT = re.compile(r"[A-Za-z][\w-]+")
+_BEFORE_PACKAGES = ("-m", "install", "add", "i")
+"""Words before the name of a package or module, which is what an error is about."""
+_JOINS = re.compile(r"[;&|<>`$()\n]")
+
+
+def argument_keys(command: str, output: str, steps: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The keys of an error that names an argument of its command, whatever the argument is: "No such container: web".
+
+    The program, its subcommand, paths and the names of packages are no such arguments.
+
+    Args:
+        steps: the steps of a remedy. If given, arguments that are in none of them do not count.
+    """
+    words = plain(command).split()
+    if len(words) < 3 or _JOINS.search(" ".join(words)):
+        return ()
+    found: dict[str, None] = {}
+    for n, word in enumerate(words[2:], 1):
+        name = word.strip("'\"")
+        forms = (f"'{name}'", f'"{name}"', f"`{name}`", f"‘{name}’", f"“{name}”", f": {name}")
+        if not _ARGUMENT.fullmatch(name) or words[n] in _BEFORE_PACKAGES or not any(form in output for form in forms):
+            continue
+        if steps is not None and not any(name in re.split(r"[\s=]+", step) for step in steps):
+            continue
+        named = re.compile(rf"(?<=['\"]){re.escape(name)}(?=['\"])|(?<=: ){re.escape(name)}$")
+        for line in telling_lines(output).translate(_QUOTES).splitlines():
+            if named.search(line) and _says_enough(cause := normalised(named.sub("<argument>", line))):
+                found[digest((f"argument of {words[0].rpartition('/')[2]}", cause))] = None
+    return tuple(found)[:MAX_CAUSES]
+
+
+def _says_enough(cause: str) -> bool:
+    """Whether a cause says what is wrong without the name in it."""
+    words = [word.casefold() for word in _MEANING.findall(cause.replace("<argument>", ""))]
+    return len(words) > 2 and not _GENERIC.issuperset(words)
 
 
 _PROPOSES = ("run", "use", "using", "fix", "try", "instal", "updat", "prepend", "pass", "set", "need", "add", "exec")
