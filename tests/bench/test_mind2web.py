@@ -14,7 +14,7 @@ from each_row import each_row
 
 from mulligan.bench.commands import bench
 from mulligan.bench.harness.running import resume_benchmark, run_benchmark
-from mulligan.bench.mind2web._choosing import Choice, Walk, read_answer, scored, token_f1, totals
+from mulligan.bench.mind2web._choosing import Choice, Walk, read_answer, step_scores, token_f1, totals
 from mulligan.bench.mind2web._pages import excerpt, read_page
 from mulligan.bench.mind2web._scores import read_ranks
 from mulligan.bench.mind2web._tasks import WebTask, read_tasks
@@ -143,26 +143,26 @@ def test_an_answer_is_read_as_letter_operation_and_value(text: str, read: tuple[
 def test_the_metrics_of_each_edge_are_those_computed_by_hand(folder: Path) -> None:
     tasks = tasks_in(folder)
     _, two = walked(tasks["two"], ("4", "Action: TYPE\nValue: Marlow"), ("5", "Action: CLICK"))
-    (first, second) = scored(tasks["two"], 50, two)
+    (first, second) = step_scores(tasks["two"], 50, two)
     assert (first.element, first.action_f1, first.success) == (1.0, pytest.approx(0.8), 0.0), "a part of the value"
     assert (second.element, second.action_f1, second.success) == (1.0, 1.0, 1.0)
 
     _, wrong = walked(tasks["two"], ("3", "Action: TYPE\nValue: Marlow Town"), ("5", "Action: SELECT"))
-    (first, second) = scored(tasks["two"], 50, wrong)
+    (first, second) = step_scores(tasks["two"], 50, wrong)
     assert (first.element, first.action_f1, first.success) == (0.0, 1.0, 0.0), "the wrong element, the right action"
     assert (second.element, second.action_f1, second.success) == (1.0, 0.0, 0.0), "the wrong operation"
 
     _, empty = walked(tasks["empty"], ("3", "Action: TYPE\nValue:"), (None, ""))
-    (first, second) = scored(tasks["empty"], 50, empty)
+    (first, second) = step_scores(tasks["empty"], 50, empty)
     assert first.success == 1.0, "an empty value"
     assert (second.element, second.action_f1, second.choice) == (0.0, 0.0, Choice()), "no positive candidate"
     assert len(empty) == 1, "which is not asked"
 
     _, nothing = walked(tasks["two"], (None, "Action: TYPE\nValue: Marlow Town"), (None, "Action: CLICK"))
-    assert [(one.element, one.action_f1) for one in scored(tasks["two"], 50, nothing)] == [(0.0, 0.0)] * 2
+    assert [(one.element, one.action_f1) for one in step_scores(tasks["two"], 50, nothing)] == [(0.0, 0.0)] * 2
 
-    every = [scored(tasks["two"], 50, two), scored(tasks["empty"], 50, empty)]
-    found = totals([*every, scored(tasks["none"], 50, [])])
+    every = [step_scores(tasks["two"], 50, two), step_scores(tasks["empty"], 50, empty)]
+    found = totals([*every, step_scores(tasks["none"], 50, [])])
     assert found.steps == 5
     assert found.micro == pytest.approx({"element_accuracy": 3 / 5, "action_f1": 2.8 / 5, "step_success": 2 / 5})
     macro = {"element_accuracy": (1 + 0.5 + 0) / 3, "action_f1": (0.9 + 0.5 + 0) / 3, "step_success": (0.5 + 0.5) / 3}
@@ -176,8 +176,8 @@ def test_of_many_candidates_the_chosen_one_comes_back_until_it_is_alone(folder: 
     walk, answers = walked(many, ("11", "Action: CLICK"))
     assert len(answers) == 2, "seven candidates, five at once: the chosen one meets the last two"
     assert walk.choices == [Choice("11", "CLICK")]
-    assert totals([scored(many, 50, answers)]).success == 1.0
-    assert totals([scored(many, 50, answers[:1])]).success == 0.0, "a walk that was cut off is wrong"
+    assert totals([step_scores(many, 50, answers)]).success == 1.0
+    assert totals([step_scores(many, 50, answers[:1])]).success == 0.0, "a walk that was cut off is wrong"
 
 
 def test_a_letter_that_was_not_offered_loses_what_was_chosen_before(folder: Path) -> None:
@@ -234,6 +234,21 @@ def test_scores_are_read_from_a_pickle_of_any_protocol(folder: Path, protocol: i
         plain.steps[0].best(50)
     ranked = read_tasks(folder / "data" / "test_task" / "test_task_0.json", file)["two"]
     assert ranked.steps[0].best(2) == ["4", "3"]
+
+
+def test_ranks_that_change_in_their_file_are_read_again(folder: Path) -> None:
+    rows = json.loads(json.dumps(TASKS))
+    file, data = folder / "scores.pkl", scores_of(rows)
+    tasks_in(folder, rows)
+    for time, ranks in enumerate([{"4": 0, "3": 1, "5": 2}, {"4": 2, "3": 1, "5": 0}]):
+        data["ranks"]["two_a"] = ranks
+        file.write_bytes(pickle.dumps(data))
+        os.utime(file, ns=(time, time))
+        task = read_tasks(folder / "data" / "test_task" / "test_task_0.json", file)["two"]
+        assert task.steps[0].candidates == ranks
+    file.unlink()
+    with pytest.raises(InvalidInput, match=r"scores\.pkl cannot be read: No such file"):
+        read_tasks(folder / "data" / "test_task" / "test_task_0.json", file)
 
 
 class Runs:

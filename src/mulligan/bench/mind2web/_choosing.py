@@ -1,7 +1,7 @@
-"""Mind2Web's way through a task: which element comes next, asked a few candidates at a time; and its metrics.
+"""Mind2Web's questions about the next element, with a few candidates each, and its metrics.
 
-A step's candidates come five at a time, and the one that is chosen of five comes back behind the others, until one is
-left (Deng et al. 2023). Whatever is chosen, the next step shows the page as a person left it.
+A question has five candidates of a step. The chosen one is put behind the others, until one is left (Deng et al. 2023).
+Whatever is chosen, the next step shows the page as a person left it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from mulligan.bench.mind2web._tasks import WebStep, WebTask
 from mulligan.plugins import InvalidInput
 
 AT_ONCE = 5
-"""Candidates of one question."""
+"""The number of candidates in a question."""
 BEFORE = 5
-"""How many of the earlier actions a question shows."""
+"""The number of earlier actions that a question shows."""
 _LETTERS = "ABCDEF"
 _ANSWER = re.compile(r"Answer:\s*\(?([A-F])\b")
 _ACTION = re.compile(r"Action:\s*(CLICK|SELECT|TYPE)\b")
@@ -29,7 +29,7 @@ _VALUE = re.compile(r"^[ \t]*Value:[ \t]*(.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen at a step. element: "" for none; action: the operation with its value."""
+    """The choice at a step. element: "" for none. action: the operation with its value."""
 
     element: str = ""
     action: str = ""
@@ -37,7 +37,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class StepScore:
-    """A step by Mind2Web's metrics, each 0 to 1."""
+    """The score of a step by Mind2Web's metrics, each from 0 to 1 (best)."""
 
     step: str
     choice: Choice
@@ -57,9 +57,9 @@ def read_answer(text: str) -> tuple[int | None, str]:
     return (place if place >= 0 else None), " ".join(part for part in parts if part)
 
 
-def token_f1(said: str, wanted: str) -> float:
-    """F1 over the sets of words, as Mind2Web counts it. Two empty texts are equal."""
-    one, other = set(said.split()), set(wanted.split())
+def token_f1(action: str, target: str) -> float:
+    """F1 over the sets of words, as Mind2Web computes it. 1 for two empty texts."""
+    one, other = set(action.split()), set(target.split())
     if not one or not other:
         return float(one == other)
     both = len(one & other)
@@ -69,16 +69,12 @@ def token_f1(said: str, wanted: str) -> float:
 class Walk:
     """Goes through a task, question by question.
 
-    A step whose right elements are not among its first `top_k` candidates cannot succeed: it counts as wrong and is
-    not asked.
-
-    Args:
-        task: whose steps are asked.
-        top_k: how many of the ranked candidates of a step are kept.
+    A step whose right elements are not among its first `top_k` candidates cannot succeed. It counts as wrong, and no
+    question is asked.
 
     Attributes:
-        question: what is asked now; "" when the task is over.
-        choices: of the steps that are over, in their order.
+        question: the current question; "" when the task is over.
+        choices: the choices at the finished steps, in order.
     """
 
     def __init__(self, task: WebTask, top_k: int) -> None:
@@ -91,9 +87,9 @@ class Walk:
         self._begin()
 
     def answer(self, text: str) -> None:
-        """Take an answer to the question. Raises `InvalidInput` when nothing is asked."""
+        """Take an answer to the question. Raises `InvalidInput` if the task is over."""
         if not self.question:
-            raise InvalidInput(f"The task {self._task.id} is over: nothing is asked.")
+            raise InvalidInput(f"The task {self._task.id} is over, so there is no question to answer.")
         place, action = read_answer(text)
         if place is not None:
             if place < len(self._shown):
@@ -119,14 +115,14 @@ class Walk:
         self.question = ""
 
     def _ask(self) -> None:
-        """Ask of the next candidates. One that is left alone is what was chosen, and ends the step."""
+        """Ask about the next candidates. If only one is left, it is the choice, and the step ends."""
         while len(self._left) > 1:
             group, self._left = self._left[:AT_ONCE], self._left[AT_ONCE:]
             part = excerpt(self._page, self._on_page.intersection(group))
             self._shown = [id for id, _ in part.choices]
             if self._shown:
-                said = [what for _, what in part.choices]
-                self.question = _question(self._task, len(self.choices), part.text, said)
+                descriptions = [description for _, description in part.choices]
+                self.question = _question(self._task, len(self.choices), part.text, descriptions)
                 return
         self.choices.append(self._chosen if self._left and self._chosen else Choice())
         self._begin()
@@ -148,7 +144,7 @@ def _question(task: WebTask, step: int, page: str, choices: Sequence[str]) -> st
     )
 
 
-def scored(task: WebTask, top_k: int, answers: Iterable[str]) -> list[StepScore]:
+def step_scores(task: WebTask, top_k: int, answers: Iterable[str]) -> list[StepScore]:
     """The score of each step. Steps that the answers do not reach count as wrong."""
     walk = Walk(task, top_k)
     for answer in answers:
@@ -168,8 +164,8 @@ METRICS = ("element_accuracy", "action_f1", "step_success")
 
 
 def rates(steps: Sequence[StepScore]) -> Mapping[str, float]:
-    """The means over these steps, at least one."""
-    values = ([one.element, one.action_f1, one.success] for one in steps)
+    """The means over these steps, of which there is at least one."""
+    values = ([step.element, step.action_f1, step.success] for step in steps)
     return dict(zip(METRICS, map(fmean, zip(*values, strict=True)), strict=True))
 
 
@@ -180,7 +176,7 @@ class Totals:
     Attributes:
         micro: means over all steps.
         macro: means over tasks of their means over steps.
-        success: the share of the tasks all of whose steps succeeded.
+        success: the share of the tasks in which all steps succeeded.
         errors: the share of the tasks by their number of wrong steps: "0" to "3", and ">3".
     """
 
@@ -193,10 +189,10 @@ class Totals:
 
 
 def totals(tasks: Sequence[Sequence[StepScore]]) -> Totals:
-    """The metrics over these tasks, at least one."""
+    """The metrics over these tasks, of which there is at least one."""
     every = [step for steps in tasks for step in steps]
     means = [rates(steps) for steps in tasks]
-    macro = {name: fmean(one[name] for one in means) for name in METRICS}
+    macro = {name: fmean(mean[name] for mean in means) for name in METRICS}
     wrong = [sum(1 for step in steps if not step.success) for steps in tasks]
     counts = Counter("0123"[count] if count <= 3 else ">3" for count in wrong)
     errors = {name: counts[name] / len(tasks) for name in (*"0123", ">3")}

@@ -1,11 +1,11 @@
 """Shows the part of a recorded page around a few candidates, as compact HTML.
 
-Mind2Web's cleaned HTML is XML whose elements have a `backend_node_id`. Words stand in elements named `text`.
+Mind2Web's cleaned HTML is XML whose elements have a `backend_node_id`. Its words are in elements named `text`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -13,10 +13,10 @@ from xml.parsers import expat
 
 ID = "backend_node_id"
 UP, DOWN, CHILDREN, SIBLINGS, BESIDE = 5, 5, 50, 3, 2
-"""How much of the page around a candidate is shown: ancestors, levels below it, children of one of these, neighbours on
+"""How much of the page around a candidate is shown: ancestors, levels below it, children of an element, neighbours on
 each side, and levels below a neighbour."""
 WORDS, CHOICE_WORDS = 20, 10
-"""The most words of a text or an attribute on the page, and of the description of a choice."""
+"""The maximum number of words of a text or an attribute on the page, and of the description of a choice."""
 _ATTRIBUTES = (
     *("role", "aria_role", "type", "alt", "aria_description", "aria_label", "label", "title", "name", "text_value"),
     *("value", "placeholder", "input_checked", "input_value", "option_selected", "class"),
@@ -56,33 +56,34 @@ def ids_of(page: Element) -> frozenset[str]:
 
 def excerpt(page: Element, candidates: Collection[str]) -> Excerpt:
     """The page around these candidates. A candidate that is not on the page is left out."""
-    kept = _around(page, candidates)
-    chosen = [element for element in page.iter() if element.get(ID) in candidates]
-    numbers = {element.get(ID, ""): number for number, element in enumerate(chosen)}
-    text = " ".join(_shown(page, kept, numbers))
-    choices = [(element.get(ID, ""), _first_words(" ".join(_shown(element, kept, numbers)))) for element in chosen]
+    elements = [element for element in page.iter() if element.get(ID) in candidates]
+    visible = _around(page, elements)
+    numbers = {element.get(ID, ""): number for number, element in enumerate(elements)}
+    text = " ".join(_html(page, visible, numbers))
+    choices = [
+        (element.get(ID, ""), _shortened(" ".join(_html(element, visible, numbers)), CHOICE_WORDS))
+        for element in elements
+    ]
     return Excerpt(text, tuple(choices))
 
 
-def _around(page: Element, candidates: Collection[str]) -> set[Element]:
-    """The elements to show: the candidates, what is above, below and beside them."""
+def _around(page: Element, elements: Iterable[Element]) -> set[Element]:
+    """The elements, and those above, below and beside them."""
     parents = {child: parent for parent in page.iter() for child in parent}
-    kept = {page}
-    for element in page.iter():
-        if element.get(ID) not in candidates:
-            continue
-        kept |= set(_below(element, DOWN))
+    visible = {page}
+    for element in elements:
+        visible.update(_below(element, DOWN))
         above: Any = element
         for _ in range(UP):
             if (above := parents.get(above)) is None:
                 break
-            kept.add(above)
+            visible.add(above)
         if element in parents:
-            beside = list(parents[element])
-            at = beside.index(element)
-            for one in beside[max(0, at - SIBLINGS) : at + SIBLINGS + 1]:
-                kept |= set(_below(one, BESIDE))
-    return kept
+            siblings = list(parents[element])
+            at = siblings.index(element)
+            for sibling in siblings[max(0, at - SIBLINGS) : at + SIBLINGS + 1]:
+                visible.update(_below(sibling, BESIDE))
+    return visible
 
 
 def _below(element: Element, levels: int) -> Iterator[Element]:
@@ -92,19 +93,18 @@ def _below(element: Element, levels: int) -> Iterator[Element]:
             yield from _below(child, levels - 1)
 
 
-def _shown(element: Element, kept: Collection[Element], numbers: dict[str, int]) -> Iterator[str]:
-    """The pieces of the element's HTML. An element that says nothing itself is left out, and its children stay."""
-    if element not in kept:
+def _html(element: Element, visible: Collection[Element], numbers: dict[str, int]) -> Iterator[str]:
+    """The pieces of the element's HTML. Of an element without attributes to show, only its contents are yielded."""
+    if element not in visible:
         for child in element:
-            yield from _shown(child, kept, numbers)
+            yield from _html(child, visible, numbers)
         return
     words = _shortened(element.text or "")
     if element.tag == "text" and element.get(ID) not in numbers:
         yield from [words] if words else []
         return
     attributes = [f"{name}={_shortened(value)}" for name in _ATTRIBUTES if (value := element.get(name, "").strip())]
-    inside = [piece for child in element for piece in _shown(child, kept, numbers)]
-    inside = [*([words] if words else []), *inside]
+    inside = [*([words] if words else []), *(piece for child in element for piece in _html(child, visible, numbers))]
     number = numbers.get(element.get(ID, ""))
     if number is not None:
         attributes.insert(0, f"id={number}")
@@ -116,9 +116,5 @@ def _shown(element: Element, kept: Collection[Element], numbers: dict[str, int])
     yield f"</{element.tag}>"
 
 
-def _shortened(text: str) -> str:
-    return " ".join(text.split()[:WORDS])
-
-
-def _first_words(text: str) -> str:
-    return " ".join(text.split()[:CHOICE_WORDS])
+def _shortened(text: str, words: int = WORDS) -> str:
+    return " ".join(text.split()[:words])

@@ -1,7 +1,7 @@
 """Reads Mind2Web's candidate scores, a pickle, without running anything that the file names.
 
-A pickle may call any function. This reader resolves the few names that plain data and NumPy's numbers need, each to a
-function of its own, and refuses every other name before it is called.
+A pickle can call any function. This reader knows the few names that plain data and NumPy's numbers need, replaces each
+by a function of its own, and refuses every other name before it is called.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, cast
 
 from mulligan.plugins import InvalidInput
 
-# The letters of struct for NumPy's names of number types.
 _NAMES = ("f2", "f4", "f8", "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 _NUMBERS: Mapping[str, str] = dict(zip(_NAMES, "efd?bhiqBHIQ", strict=True))
+"""The format characters of `struct`, by NumPy's names of number types."""
 
 
 class _NumberType:
-    """Stands for `numpy.dtype`: the type of a number, and its byte order."""
+    """Replaces `numpy.dtype`: the type of a number, and its byte order."""
 
     def __init__(self, name: str, *_: object) -> None:
         self._letter, self._order = _NUMBERS[name.lstrip("<>=|")], "<"
@@ -34,17 +34,17 @@ class _NumberType:
 
 
 def _number(kind: _NumberType, data: bytes | str) -> float:
-    """Stands for NumPy's function that makes a number. Protocols below 3 give its bytes as text."""
+    """Replaces NumPy's function that makes a number. Protocols below 3 give its bytes as text."""
     return kind.read(data.encode("latin-1") if isinstance(data, str) else data)
 
 
-def _table(*given: Any) -> dict[Any, Any]:
-    """Stands for the kinds of dict: `given` is what to begin with, or the factory of missing values."""
-    return dict(*(one for one in given if not callable(one)))
+def _table(*arguments: Any) -> dict[Any, Any]:
+    """Replaces the kinds of dict. The arguments are the initial items, or the factory of missing values."""
+    return dict(*(argument for argument in arguments if not callable(argument)))
 
 
 def _bytes(text: str, encoding: str) -> bytes:
-    """Stands for `codecs.encode`, by which protocols below 3 keep bytes."""
+    """Replaces `codecs.encode`, with which protocols below 3 write bytes."""
     if encoding != "latin1":
         raise pickle.UnpicklingError(f"the encoding {encoding!r}")
     return text.encode("latin-1")
@@ -76,9 +76,9 @@ class _Reader(pickle.Unpickler):
 
 
 def read_ranks(file: Path) -> Mapping[str, Mapping[str, int]]:
-    """The rank of each candidate (0 is the best) by its id, by step: `TASK_STEP`.
+    """The rank of each candidate (0 is the best) by its id, for each step `TASK_STEP`.
 
-    Raises `InvalidInput` for a file that cannot be read, or that holds anything but tables and numbers.
+    Raises `InvalidInput` for a file that cannot be read, or that contains anything but tables and numbers.
     """
     try:
         return _read(file, file.stat().st_mtime_ns)
@@ -90,14 +90,12 @@ def read_ranks(file: Path) -> Mapping[str, Mapping[str, int]]:
 
 @lru_cache(maxsize=1)
 def _read(file: Path, changed: int) -> Mapping[str, Mapping[str, int]]:
-    """changed: when the file was last changed, so that another version is read anew."""
+    """changed: when the file was last changed, so that another version is read again."""
     try:
         with file.open("rb") as opened:
             data: Any = _Reader(opened).load()
         ranks = cast(dict[str, dict[str, Any]], data["ranks"])
-        return {
-            step: {str(candidate): int(rank) for candidate, rank in of_step.items()} for step, of_step in ranks.items()
-        }
+        return {step: {str(id): int(rank) for id, rank in candidates.items()} for step, candidates in ranks.items()}
     except OSError:
         raise
     except Exception as error:  # a damaged pickle may raise anything

@@ -21,9 +21,9 @@ class WebStep:
     Attributes:
         id: `TASK_STEP`.
         page: its cleaned HTML, before the step.
-        operation, value: CLICK, TYPE or SELECT, and the text for it.
-        right: the ids of the elements that a person may have used, among the candidates.
-        candidates: the ids of all candidates with their ranks, 0 for the best; None where the data has no ranks.
+        operation, value: CLICK, TYPE or SELECT, and its text.
+        right: the ids of the candidates that are right.
+        candidates: the ids of all candidates with their ranks, 0 for the best; None if the data has no ranks.
     """
 
     id: str
@@ -39,18 +39,20 @@ class WebStep:
         return self.operation if self.operation == "CLICK" else f"{self.operation} {self.value}".strip()
 
     def best(self, top_k: int) -> list[str]:
-        """The candidates whose rank is among the first `top_k`, those that are right first.
+        """The candidates whose rank is below `top_k`, the right ones first.
 
-        Raises `InvalidInput` where a candidate has no rank.
+        Raises `InvalidInput` if a candidate has no rank.
         """
-        unranked = [id for id, rank in self.candidates.items() if rank is None]
-        if unranked:
-            raise InvalidInput(
-                f"The step {self.id} has candidates without a rank, such as {unranked[0]}: name Mind2Web's "
-                "scores_all_data.pkl with --scores-pickle."
-            )
-        found = [id for id, rank in self.candidates.items() if cast(int, rank) < top_k]
-        return sorted(found, key=lambda id: (id not in self.right, self.candidates[id], id))
+        best = list[str]()
+        for id, rank in self.candidates.items():
+            if rank is None:
+                raise InvalidInput(
+                    f"The step {self.id} has candidates without a rank, such as {id}: name Mind2Web's "
+                    "scores_all_data.pkl with --scores-pickle."
+                )
+            if rank < top_k:
+                best.append(id)
+        return sorted(best, key=lambda id: (id not in self.right, self.candidates[id], id))
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class WebTask:
 
 
 def read_tasks(file: Path, scores: Path | None = None) -> Mapping[str, WebTask]:
-    """The tasks of a file by id, in their order. Those of the file read last are kept in memory.
+    """The tasks of a file by id, in order. Those of the last file are kept in memory.
 
     Args:
         file: a JSON list of tasks in Mind2Web's format.
@@ -75,17 +77,18 @@ def read_tasks(file: Path, scores: Path | None = None) -> Mapping[str, WebTask]:
         InvalidInput: a file cannot be used; the message names the task and the step.
     """
     try:
-        changed = file.stat().st_mtime_ns
+        changed = [path.stat().st_mtime_ns for path in (file, scores) if path is not None]
     except OSError as error:
-        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}.") from error
-    return _read(file, changed, scores)
+        raise InvalidInput(f"{error.filename} cannot be read: {error.strerror or error}.") from error
+    return _read(file, scores, *changed)
 
 
 @lru_cache(maxsize=1)
-def _read(file: Path, changed: int, scores: Path | None) -> Mapping[str, WebTask]:
+def _read(file: Path, scores: Path | None, *changed: int) -> Mapping[str, WebTask]:
+    """changed: when the files were last changed, so that other versions are read again."""
     try:
         rows = json.loads(read_text(file))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}.") from error
     if not isinstance(rows, list) or not rows:
         raise InvalidInput(f"{file} must be a JSON list of at least one task.")
@@ -124,23 +127,23 @@ def _step(row: Any, task: str, ranks: Mapping[str, Mapping[str, int]], where: st
     try:
         read_page(page)
     except ValueError as error:
-        raise InvalidInput(f'{where}: its "cleaned_html" is not XML: {error}.') from error
-    known = ranks.get(id, {})
+        raise InvalidInput(f'{where}: "cleaned_html" is not XML: {error}.') from error
     right = _candidates(row.get("pos_candidates"), f'{where}, "pos_candidates"')
     wrong = _candidates(row.get("neg_candidates"), f'{where}, "neg_candidates"')
-    candidates = {id: known.get(id, rank) for id, rank in {**wrong, **right}.items()}
+    candidates = {**wrong, **right}
+    candidates |= {candidate: rank for candidate, rank in ranks.get(id, {}).items() if candidate in candidates}
     return WebStep(id, page, kind, str(operation.get("value") or ""), frozenset(right), candidates)
 
 
 def _candidates(rows: Any, where: str) -> Mapping[str, int | None]:
-    """The ids, with the ranks that the data gives them."""
+    """The ids of the candidates with their ranks in the data."""
     if not isinstance(rows, list):
         raise InvalidInput(f"{where} must be a list.")
-    found = dict[str, int | None]()
+    candidates = dict[str, int | None]()
     for row in cast(list[Any], rows):
-        rank = row.get("rank") if isinstance(row, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        found[_text(row, ID, where)] = rank if isinstance(rank, int) else None
-    return found
+        id = _text(row, ID, where)
+        candidates[id] = rank if isinstance(rank := row.get("rank"), int) else None
+    return candidates
 
 
 def _text(row: Any, name: str, where: str) -> str:
@@ -152,10 +155,10 @@ def _text(row: Any, name: str, where: str) -> str:
 
 def tasks_of(files: Sequence[Path], scores: Path | None) -> Mapping[str, tuple[Path, WebTask]]:
     """The tasks of several files, each with its file. Raises `InvalidInput`, also for a task that appears twice."""
-    found = dict[str, tuple[Path, WebTask]]()
+    tasks = dict[str, tuple[Path, WebTask]]()
     for file in files:
         for id, task in read_tasks(file, scores).items():
-            if id in found:
-                raise InvalidInput(f"The task {id!r} is in {found[id][0]} and in {file}.")
-            found[id] = (file, task)
-    return found
+            if id in tasks:
+                raise InvalidInput(f"The task {id!r} is in {tasks[id][0]} and in {file}.")
+            tasks[id] = (file, task)
+    return tasks

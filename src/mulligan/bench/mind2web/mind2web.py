@@ -1,7 +1,7 @@
 """Mind2Web (Deng et al. 2023): choose the element and the operation of each step of a task, on recorded web pages.
 
-Each step shows the page as a person left it, whatever was chosen before. The score of a task is 1 if all its steps are
-right; its parts are Mind2Web's metrics over its steps.
+Each step shows the page as a person left it, whatever the agent chose before. The score of a task is 1 if all its steps
+are right. Its parts are Mind2Web's metrics over its steps.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal, cast
 
-from mulligan.bench.mind2web._choosing import StepScore, rates, scored, totals
+from mulligan.bench.mind2web._choosing import StepScore, rates, step_scores, totals
 from mulligan.bench.mind2web._tasks import WebTask, tasks_of
 from mulligan.plugins import Case, Episode, InvalidInput, Json, Method, Score, Source, Spec, Task
 
 STEPS = 1000
-"""The most answers of a task: more than any needs, because each answer leaves fewer candidates."""
+"""The maximum number of answers in a task. No task needs so many, because each answer leaves fewer candidates."""
 
 
 class Mind2Web:
     """The benchmark Mind2Web. A case is a task.
 
     Args:
-        split: of the test data: "test_task" (new tasks), "test_website" (new sites), "test_domain" (new domains).
+        split: the part of the test data: "test_task" (new tasks), "test_website" (new sites), "test_domain" (new
+            domains).
         scores_pickle: Mind2Web's file of candidate scores. None: the data has a `rank` for each candidate.
-        top_k: how many candidates of a step are kept, the best ranked.
+        top_k: the number of best-ranked candidates of a step to keep.
         prompt_template: a file with the messages to show before each question, in place of our three examples.
     """
 
@@ -80,21 +81,19 @@ class Mind2Web:
 
     async def score(self, case: Case, episode: Episode) -> Score:
         """1 if all steps are right. Each part is the mean of a metric over the steps of the task."""
-        steps = self._scored(case.id, episode)
+        steps = self._step_scores(case.id, episode)
         right = sum(int(step.success) for step in steps)
         return Score(float(right == len(steps)), f"{right} of {len(steps)} steps are right.", rates(steps))
 
     def summary(self, episodes: Mapping[str, Episode]) -> Mapping[str, Json]:
-        """Mind2Web's metrics over these tasks, and what was chosen at each step, by the names of the files for them."""
-        steps = {case: self._scored(case, episode) for case, episode in episodes.items()}
-        chosen: list[Json] = [
-            [step.step, step.choice.element, step.choice.action] for of_task in steps.values() for step in of_task
-        ]
-        return {"results": cast(Json, asdict(totals(list(steps.values())))), "predictions": chosen}
+        """Mind2Web's metrics over these tasks, and the choice at each step, by the names of the files for them."""
+        tasks = [self._step_scores(case, episode) for case, episode in episodes.items()]
+        choices: list[Json] = [[step.step, step.choice.element, step.choice.action] for task in tasks for step in task]
+        return {"results": cast(Json, asdict(totals(tasks))), "predictions": choices}
 
-    def _scored(self, case: str, episode: Episode) -> Sequence[StepScore]:
+    def _step_scores(self, case: str, episode: Episode) -> Sequence[StepScore]:
         answers = [step.action for step in episode.trials[-1].attempt.steps if step.action]
-        return scored(self._tasks[case][1], self._top_k, answers)
+        return step_scores(self._tasks[case][1], self._top_k, answers)
 
     def _case(self, task: WebTask) -> Case:
         target = [{"operation": step.action, "elements": sorted(step.right)} for step in task.steps]

@@ -1,4 +1,4 @@
-"""The environment of Mind2Web: it asks which element of a recorded page comes next, and goes on as a person did."""
+"""The environment of Mind2Web: asks for the next element of a recorded page, and then goes on as a person did."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Mind2Web:
     """The environment. An observation is a question; an action is the answer to it.
 
     Args:
-        file: of the split, that has the task.
-        task: its annotation id.
-        scores: the pickle of candidate scores; None: the file has ranks.
-        top_k: candidates of a step.
+        file: the file of the split that contains the task.
+        task: the annotation id of the task.
+        scores: the pickle of candidate scores. None: the file has ranks.
+        top_k: the number of best-ranked candidates of a step to keep.
     """
 
     replayable = True
@@ -32,7 +32,7 @@ class Mind2Web:
         self._walk: Walk | None = None
 
     async def reset(self) -> str:
-        """Go to the first step that can be asked. Raises `InvalidInput` for an unknown task or a file that is wrong."""
+        """Go to the first step with a question. Raises `InvalidInput` for an unknown task or an invalid file."""
         tasks = await asyncio.to_thread(read_tasks, self._file, self._scores)
         if self._task not in tasks:
             raise InvalidInput(f"{self._file} has no task {self._task!r}.")
