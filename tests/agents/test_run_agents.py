@@ -146,6 +146,13 @@ async def test_max_iter_and_limits_are_kept_on_a_resume(project: Path) -> None:
     assert episode.head.settings["agent"]["max_iter"] == 2
 
 
+async def test_max_iter_limits_the_tries_of_an_agent_that_answers_once(project: Path) -> None:
+    single(project, "judged", ONESHOT["AGENT.md"], "evaluate: {evaluator: 'exact_match:42'}\nlimits: {trials: 3}\n")
+    model = ScriptedModel(["1", "2", "3"])
+    episode = await mulligan.run("judged", "t", model=model, max_iter=1)
+    assert (reason(episode), len(episode.trials)) == ("exhausted", 1)
+
+
 async def test_what_of_the_bank_is_shown_is_kept_on_a_resume(project: Path) -> None:
     reflexion(project)
     script = project / "answers.json"

@@ -46,6 +46,15 @@ def states(mulligan: Run) -> dict[str, str]:
     return {one["id"]: one["state"] for one in listed(mulligan, "--state", "all")}
 
 
+def test_a_list_says_when_it_leaves_lessons_out(mulligan: Run) -> None:
+    added(mulligan, *FIRST)
+    added(mulligan, *SECOND)
+    ended = mulligan("memory", "list", "--limit", "1")
+    assert ("Cancelled orders" in ended.out, "Whole history" in ended.out) == (True, False)
+    assert "This list has only the newest 1. To list more: --limit N" in ended.err
+    assert "newest" not in mulligan("memory", "list", "--limit", "2").err
+
+
 def test_a_lesson_is_added_found_and_shown(mulligan: Run) -> None:
     id = added(
         mulligan, *FIRST, "--description", "For orders.", "--query", "first order", "--tag", "shop", "--kind", "web"

@@ -147,7 +147,12 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert done.exit_code == 0, done.output
         return done.output
 
-    assert "equal in both stores" in run("migrate", "--from", f"sqlite:///{tmp_path}/none.db", "--to", there)
+    missing = tmp_path / "none.db"
+    with pytest.raises(InvalidInput, match="There is no store at"):
+        run("migrate", "--from", f"sqlite:///{missing}", "--to", there)
+    assert not missing.exists()
+    run("status")
+    assert "equal in both stores" in run("migrate", "--from", there, "--to", f"sqlite:///{tmp_path}/copy.db")
     assert "queue" in run("status")
     found = json.loads(run("status", "--json"))
     assert found["engine"]["version"] == str(len(MIGRATIONS))

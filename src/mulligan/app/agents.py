@@ -405,9 +405,9 @@ def _strategy_of(agent: Agent, default: str) -> Spec:
 def limits_of(agent: Agent, base: Limits, max_iter: int | None = None) -> Limits:
     """The limits of `base`, with the agent's own limits in their place. Raises `InvalidInput`, `UnknownName`."""
     limits = with_limits(base, agent.limits)  # pyright: ignore[reportArgumentType]
-    if agent.pattern == "reflexion":
-        return replace(limits, trials=max_iter or agent.limits.get("trials") or agent.max_iter)
-    return limits if "trials" in agent.limits else replace(limits, trials=1)
+    trials = agent.limits.get("trials") or (agent.max_iter if agent.pattern == "reflexion" else 1)
+    cycles = agent.pattern == "reflexion" or (agent.pattern == "oneshot" and agent.evaluate is not None)
+    return replace(limits, trials=(max_iter if cycles else None) or trials)
 
 
 def _foresight(agent: Agent, config: Config) -> Spec | None:

@@ -31,7 +31,7 @@ from mulligan.cli.memory_banks import (
     writing,
 )
 from mulligan.cli.options import given_options, together
-from mulligan.cli.terminal import clean, drawn, emit, one_line, say, standard_input
+from mulligan.cli.terminal import clean, drawn, emit, newest, one_line, say, standard_input
 from mulligan.core.codec import to_json
 from mulligan.core.errors import REMOVED, ModelError, NotFound, UnknownName
 from mulligan.core.lesson_history import Fault
@@ -234,9 +234,9 @@ def list_lessons(
 async def _list(banks: Sequence[Bank], state: str, quarantined: bool, limit: int, as_json: bool, **given: Any) -> None:
     state = "quarantined" if quarantined else state
     states: Any = {"all": STATES, "expired": ("active",)}.get(state, (state,))
-    which = Selection(states, limit=limit, expired=True if state == "expired" else None, **given)
+    which = Selection(states, limit=limit + 1, expired=True if state == "expired" else None, **given)
     found = [lesson for bank in banks for lesson in await bank.list(which)]
-    lessons = sorted(found, key=lambda lesson: -lesson.created)[:limit]
+    lessons = newest(sorted(found, key=lambda lesson: -lesson.created), limit)
     nothing = "No lessons match in this bank." + ("" if reading() is None else " To search all banks: --all-banks")
     rows = partial(memory_words.lesson_rows, banks=len(banks) > 1 or banks[0].agent_id is None)
     say_each(lessons, rows, nothing, as_json)

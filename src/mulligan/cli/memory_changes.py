@@ -288,5 +288,5 @@ def import_(file: str) -> None:
         if n:
             say(f"{count(n, 'lesson')} {what}")
     if done.accounts:
-        say(f"{count(done.accounts, 'account')} of earlier episodes imported, which the form history shows")
+        say(f"{file} also has {count(done.accounts, 'account')} of earlier episodes, which the form history shows")
     say(f"{count(len(done.lessons), 'lesson')} imported from {file} ({done.format})")

@@ -28,7 +28,7 @@ from mulligan.cli.options import (
     score_of,
 )
 from mulligan.cli.stores import with_store
-from mulligan.cli.terminal import emit, page_text, put, say
+from mulligan.cli.terminal import emit, newest, page_text, put, say
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
@@ -70,7 +70,7 @@ def list_runs(limit: int, as_json: bool) -> None:
     """List the recorded runs, newest first. `mulligan bench runs` lists benchmark runs."""
 
     async def look(store: Store) -> tuple[Sequence[Episode], set[str]]:
-        episodes = await store.list(limit=limit, benches=False)
+        episodes = newest(await store.list(limit=limit + 1, benches=False), limit)
         return episodes, await _running(store, episodes)
 
     found, running = with_store(look)

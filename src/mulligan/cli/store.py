@@ -17,7 +17,7 @@ from mulligan.cli.terminal import columns, emit, say
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import require
-from mulligan.store import open_store, parse_address
+from mulligan.store import file_of, open_store, parse_address
 from mulligan.store.moving import Moved, move
 from mulligan.store.state import state
 
@@ -113,6 +113,11 @@ def migrate(source: str, target: str) -> None:
     def tell(moved: Moved) -> None:
         if moved.compared:
             say(f"{moved.table}: {moved.copied} copied, {moved.compared} equal")
+
+    if (file := file_of(source)) and not file.is_file():
+        raise InvalidInput(
+            f"There is no store at {file}, so there is nothing to copy. Name an existing store with --from."
+        )
 
     async def main() -> int:
         async with open_store(source) as here, open_store(target) as there:

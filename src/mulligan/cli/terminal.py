@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from mulligan.text.plain import clean as clean
 from mulligan.text.plain import one_line as one_line
@@ -38,6 +38,7 @@ _STYLE_OF = {
     "running": "blue",
 }
 """How a cell that holds this word alone is drawn."""
+T = TypeVar("T")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -168,6 +169,13 @@ def say(line: str) -> None:
     flush as it ends."""
     with suppress(OSError):
         _write(sys.stderr, sentence(line, sys.stderr))
+
+
+def newest(entries: Sequence[T], limit: int) -> Sequence[T]:
+    """The first `limit` of these, and a line on stderr if there are more."""
+    if len(entries) > limit:
+        say(f"This list has only the newest {limit}. To list more: --limit N")
+    return entries[:limit]
 
 
 def sentence(line: str, stream: TextIO | None) -> str:

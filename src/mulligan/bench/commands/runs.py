@@ -11,7 +11,7 @@ import click
 
 from mulligan.bench.harness.plan import STREAM, options_of_today
 from mulligan.cli.stores import with_store
-from mulligan.cli.terminal import columns, emit, say
+from mulligan.cli.terminal import columns, emit, newest, say
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.protocols import Store
 from mulligan.text.figures import when
@@ -38,7 +38,8 @@ def command(limit: int, form: str) -> None:
     """List the benchmark runs, newest first."""
 
     async def read(store: Store) -> list[dict[str, Any]]:
-        return [facts(run, await store.benches.results(run.id)) for run in await store.benches.runs(limit)]
+        runs = newest(await store.benches.runs(limit + 1), limit)
+        return [facts(run, await store.benches.results(run.id)) for run in runs]
 
     runs = with_store(read)
     if form == "json":
