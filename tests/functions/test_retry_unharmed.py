@@ -1,6 +1,7 @@
 """Our failure is never the user's: a store, a bank or a reader that fails costs a warning, and neither call nor result."""
 
 import asyncio
+import functools
 import logging
 import os
 import sqlite3
@@ -16,6 +17,7 @@ from mulligan import Attempt, Notes, ScriptedModel
 from mulligan.core.errors import StoreError
 from mulligan.functions.shared import close_shared
 from mulligan.store import open_store
+from support.each_row import each_row
 from support.judges import in_euros
 
 
@@ -170,6 +172,52 @@ def test_a_result_that_cannot_be_written_down_is_returned() -> None:
         assert mulligan.retry(judge=judge, tries=2, notes=None)(make)("Make it") is made  # pyright: ignore
 
 
+def deep() -> Any:
+    return functools.reduce(lambda inner, _: [inner], range(5000), [0])
+
+
+@each_row("make", [Unprintable, lambda: [Unprintable()], lambda: {Unprintable(): 1}, lambda: [10**5000], deep])
+def test_an_argument_that_cannot_be_written_down_is_passed_on(make: Callable[[], Any]) -> None:
+    argument = make()
+
+    @mulligan.retry(judge=in_euros)
+    def bill(task: Any, more: Any, notes: Notes) -> str:
+        assert task is argument or more is argument
+        return "12 EUR" if offset and notes.trial == 3 else "12"
+
+    offset = 10**5000  # a value that the function holds
+    assert bill(argument, 0) == bill("The total", argument) == "12 EUR"
+
+
+class UnprintableError(RuntimeError):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize("of", ["function", "judge"])
+def test_an_exception_without_a_text_is_a_failed_try(of: str) -> None:
+    def judge(answer: str) -> None:
+        if of == "judge":
+            broken()
+        assert answer.endswith("EUR")
+
+    tries = list[int]()
+
+    def broken() -> None:
+        if len(tries) < 3:
+            exec("raise error", {"error": UnprintableError()})
+
+    @mulligan.retry(judge=judge, wait=0)
+    def bill(task: str, notes: Notes) -> str:
+        tries.append(notes.trial)
+        if of == "function":
+            broken()
+        return "12 EUR"
+
+    assert bill("The total") == "12 EUR"
+    assert tries == [1, 2, 3]
+
+
 @pytest.mark.parametrize("reads", [True, False])
 def test_a_reader_that_fails_loses_no_result(reads: bool) -> None:
     def judge(answer: Any) -> bool:
@@ -219,6 +267,22 @@ def test_an_agent_whose_framework_cannot_be_read_runs_all_the_same() -> None:
 
 def test_a_model_that_cannot_reflect_does_not_end_the_call() -> None:
     assert bill_with(reflect=ScriptedModel([]))("The total") == "12 EUR"
+
+
+def test_a_function_that_cannot_reflect_now_does_not_end_the_call(caplog: pytest.LogCaptureFixture) -> None:
+    def reflect(episode: mulligan.Episode) -> str:
+        raise ConnectionResetError("reset by peer")
+
+    assert bill_with(reflect=reflect)("The total") == "12 EUR"
+    assert "reset by peer" in caplog.text
+
+
+def test_a_function_that_writes_no_lesson_says_what_is_wrong() -> None:
+    def reflect(episode: mulligan.Episode) -> Any:
+        return 3
+
+    with pytest.raises(mulligan.MulliganError, match=r"reflect returned 3.*Return a string, a Reflection"):
+        bill_with(reflect=reflect)("The total")
 
 
 def test_a_bank_that_fails_is_no_memory_and_no_exception(caplog: pytest.LogCaptureFixture) -> None:

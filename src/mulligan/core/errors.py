@@ -86,12 +86,12 @@ def _lines_of(error: BaseException, seen: set[int], context: bool) -> list[str]:
     for place, (lead, link) in enumerate(chain):
         if CHAIN // 2 <= place < len(chain) - CHAIN // 2:  # the first and the last ones say most
             continue
-        lines.append(f"{lead}{_headline(link)}")
-        lines += [shortened(_text_of(note), LONGEST_MESSAGE) for note in _items(link, "__notes__")[:CHAIN]]
+        lines.append(f"{lead}{headline(link)}")
+        lines += [shortened(text_of(note), LONGEST_MESSAGE) for note in _items(link, "__notes__")[:CHAIN]]
         members = _items(link, "exceptions") if isinstance(link, _GROUP) else ()
         for member in members[:CHAIN]:
             known = id(member) in seen or len(seen) >= CHAIN**2  # perhaps it is also the cause of its group
-            first, *rest = [_headline(member)] if known else _lines_of(member, seen, context)
+            first, *rest = [headline(member)] if known else _lines_of(member, seen, context)
             lines += [f"- {first}", *(f"  {line}" for line in rest)]
         if len(members) > CHAIN:
             lines.append(f"- and {len(members) - CHAIN} more")
@@ -119,12 +119,13 @@ def _items(error: BaseException, attribute: str) -> tuple[Any, ...]:
     return tuple(cast("list[Any] | tuple[Any, ...]", items)) if isinstance(items, (list, tuple)) else ()
 
 
-def _headline(error: BaseException) -> str:
-    message = _text_of(error).strip()
+def headline(error: BaseException) -> str:
+    message = text_of(error).strip()
     return f"{type(error).__name__}{f': {shortened(message, LONGEST_MESSAGE)}' if message else ''}"
 
 
-def _text_of(value: object) -> str:
+def text_of(value: object) -> str:
+    """`str(value)`; "" if that raises an error."""
     try:
         return str(value)
     except Exception:  # its __str__ raises

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from traceback import extract_tb
 
-from mulligan.core.errors import described
+from mulligan.core.errors import described, headline
 from mulligan.core.records import Feedback, Past
 
 log = logging.getLogger("mulligan")
@@ -34,7 +34,7 @@ class Bugs:
         self._seen[description] += 1
         if self._seen[description] < 2:
             return None
-        self._named.add(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+        self._named.add(headline(error))
         text = f"Probably a bug in {whose}, not in the answer: it raised the same error in two tries. {description}"
         if self._seen[description] == 2:
             log.warning("%s", text)

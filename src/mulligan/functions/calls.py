@@ -24,6 +24,7 @@ from mulligan.core.errors import (
     NotSolved,
     OverBudget,
     error_text,
+    text_of,
 )
 from mulligan.core.failures import is_transient, seconds_to_wait
 from mulligan.core.loop import Meter, Roles, drive
@@ -31,6 +32,7 @@ from mulligan.core.operations import operation
 from mulligan.core.optional import with_defaults
 from mulligan.core.protocols import Bank, Journal, Store
 from mulligan.core.records import (
+    NO_REFLECTION,
     Artifact,
     Attempt,
     Episode,
@@ -152,7 +154,13 @@ class Call:
             self._inputs.warn(settings.name)
             if settings.options.before_retry is not None:
                 before_retry = settings.options.before_retry
-                await self._run_or_end(before_retry, *((notes,) if takes_argument(before_retry) else ()))
+                try:
+                    await settled_value(before_retry(*((notes,) if takes_argument(before_retry) else ())))
+                except asyncio.CancelledError:
+                    raise
+                except BaseException as error:
+                    self._fatal = error
+                    raise
             await self._wait(episode)
         arguments = dict(self._arguments.arguments)
         if settings.appended_to and notes:
@@ -261,18 +269,23 @@ class Call:
 
     async def reflect(self, episode: Episode) -> Reflection | None:
         """The lesson that the user's own function writes."""
-        written = await self._run_or_end(cast(Any, self._settings.options.reflect), episode)
-        return Reflection(written) if isinstance(written, str) else written
-
-    async def _run_or_end(self, function: Callable[..., Any], *given: Any) -> Any:
-        """Calls one of the user's functions. If it raises an error, the call ends with it."""
+        function = cast(Any, self._settings.options.reflect)
         try:
-            return await settled_value(function(*given))
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:
-            self._fatal = error
-            raise
+            written = await settled_value(function(episode))
+        except Exception as error:
+            if not is_transient(error):
+                self._fatal = error
+                raise
+            warn_once(self._settings.name, "a lesson is not written; the call continues", error_text(error))
+            return NO_REFLECTION
+        if written is None or isinstance(written, Reflection):
+            return written
+        if not isinstance(written, str):
+            self._fatal = InvalidInput(
+                f"{judge_name(function)} returned {shown(written)}. Return a string, a Reflection, or None to give up."
+            )
+            raise self._fatal
+        return Reflection(written)
 
     # --- the episode --------------------------------------------------------------------------------------------
 
@@ -288,9 +301,9 @@ class Call:
         inputs: dict[str, Json] = {}
         for name, value in arguments.items():
             if name != task_name and not (isinstance(value, (tuple, dict)) and not value):
-                with suppress(InvalidInput):
+                with suppress(Exception):  # such as a key whose own text fails
                     inputs[name] = plain(value)
-        prompt = str(arguments[task_name]).strip() if task_name is not None else ""
+        prompt = "" if task_name is None else text_of(arguments[task_name]).strip()
         return Task(prompt or f"{self._settings.name}: {shown(inputs)}", inputs)
 
     @property
@@ -310,8 +323,9 @@ class Call:
             try:
                 judge = settings.evaluator or settings.judge
                 parts = [identity(one) for one in (self._function, judge, dict(self._arguments.arguments))]
-            except InvalidInput as error:
-                log.debug("%s has no key, so an interrupted call starts again: %s", settings.name, error)
+                return digest([settings.name, *parts])[:12]
+            except Exception as error:  # an attribute may raise any error
+                log.debug("%s has no key, so an interrupted call starts again: %s", settings.name, error_text(error))
                 return None
         return digest([settings.name, *parts])[:12]
 

@@ -22,7 +22,7 @@ class Inputs:
     """The arguments of a call that can be read only once."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self._values = {name: (value, _position(value)) for name, value in _parts(arguments) if _is_read_once(value)}
+        self._values = {name: (value, _position(value)) for name, value in _read_once(arguments)}
 
     def warn(self, function: str) -> None:
         """Warns of the arguments that a try has read, once for each function."""
@@ -45,7 +45,7 @@ def twice(value: Any) -> tuple[Any, Any]:
         one, other = itertools.tee(value)
         return (item for item in one), (item for item in other)
     kind: Any = value.__class__
-    if kind in (list, tuple, dict) and any(_is_read_once(item) for _, item in _parts({"": value})):
+    if kind in (list, tuple, dict) and any(True for _ in _read_once({"": value})):
         pairs = [twice(item) for item in (value.values() if kind is dict else value)]
         for_caller = [pair[0] for pair in pairs]
         for_judge = [pair[1] for pair in pairs]
@@ -66,17 +66,18 @@ def position_restorer(value: Any) -> Callable[[], object]:
     return lambda: None
 
 
-def _parts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Each argument and the items of short containers, by name."""
+def _read_once(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The arguments, and the items of those that are short containers, that can be read only once, by name."""
     for name, value in arguments.items():
-        yield repr(name), value
+        if _is_read_once(value):
+            yield repr(name), value
         if isinstance(value, (list, tuple, dict)) and len(cast("list[Any]", value)) <= SEARCHED_ITEMS:
             items = (
                 cast("dict[Any, Any]", value).items()
                 if isinstance(value, dict)
                 else enumerate(cast("list[Any]", value))
             )
-            yield from ((f"{name!r}[{key!r}]", item) for key, item in items)
+            yield from ((f"{name!r}[{key!r}]", item) for key, item in items if _is_read_once(item))
 
 
 def _is_lazy(value: Any) -> bool:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from mulligan.core.errors import headline
 from mulligan.core.protocols import Journal
 from mulligan.core.records import Json
 
@@ -35,7 +36,7 @@ async def tolerated(name: str, consequence: str, work: Callable[[], Awaitable[T]
         return await work()
     except Exception as error:
         rest(name, time.monotonic() - began)
-        warn_once(name, consequence, f"{type(error).__name__}: {error}")
+        warn_once(name, consequence, headline(error))
         return instead
 
 
