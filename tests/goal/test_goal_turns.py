@@ -13,7 +13,7 @@ import pytest
 from goal_kit import Folder, git, until
 
 from mulligan.core.errors import InvalidInput
-from mulligan.goals.message import MAX_MESSAGE
+from mulligan.goals.message import MAX_MESSAGE, in_short
 from mulligan.goals.setting import end, pause, resume
 from mulligan.goals.state import CLEARED, Goals
 from mulligan.hooks.entry import respond
@@ -54,6 +54,27 @@ def test_a_check_that_did_not_reach_its_tests_says_of_none_that_it_no_longer_fai
     assert "No longer fails" not in place.stop()
     place.write("words.txt", "bad-three\n")
     assert "No longer fails" in place.stop()
+
+
+def test_a_check_without_a_verdict_names_the_reason_and_no_failure(place: Folder) -> None:
+    summary = "import pathlib; print('pytest:', pathlib.Path('words.txt').read_text())"
+    place.write("check.py", f"{summary}; raise SystemExit('failed' in pathlib.Path('words.txt').read_text())")
+    place.write("words.txt", "\n==== 1 failed, 1 passed in 0.1s ====\n")
+    place.goal()
+    place.prompt()
+    place.write("words.txt", "\n==== 1 passed in 5.56s ====\n")
+    said = place.stop()
+    assert "gave no verdict (try 1 of 5)" in said
+    assert "pytest reports 1 test, and reported 2 before" in said
+    assert "ails:" not in said
+    place.write("words.txt", "\n==== 1 failed, 1 passed in 0.2s ====\nE   WordError: bad word\n")
+    said = place.stop()
+    assert "New failures:\n- WordError: bad word" in said
+    assert "No longer fails" not in said
+    with Goals() as goals:
+        assert "no verdict: The check passed, but that does not count: pytest reports 1 test" in in_short(
+            goals.tries(place.now().id, "claude", "s1")[0]
+        )
 
 
 def test_a_turn_in_which_nothing_changed_is_not_held_up(place: Folder) -> None:

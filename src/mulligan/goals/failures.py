@@ -17,11 +17,13 @@ _TESTS = re.compile(
 _MOST = 60
 
 
-def failures(output: str) -> Sequence[str]:
+def failures(output: str, *, unknown: bool = False) -> Sequence[str]:
     """What fails: the names of tests, then causes; without either the lines that name the error.
 
     Never empty: the last resort is a checksum of the text without its numbers, which tells whether it changed.
+    unknown: there is no verdict; without tests and causes, the first line says why.
     """
     tests = (next(filter(None, found.groups())) for found in _TESTS.finditer(output))
-    found = list(dict.fromkeys([*tests, *causes(output)])) or list(dict.fromkeys(signature(output)))
+    found = list(dict.fromkeys([*tests, *causes(output)]))
+    found = found or ([output.partition("\n")[0]] if unknown else list(dict.fromkeys(signature(output))))
     return found[:_MOST] or [sha256(re.sub(r"\d+", "0", output).encode(errors="replace")).hexdigest()]

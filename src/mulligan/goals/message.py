@@ -111,9 +111,9 @@ def in_short(try_row: Row) -> str:
 def _compared(try_row: Row, previous: Row | None) -> list[str]:
     """Lines with the failures that are new, still there and gone, and with the notes of the check."""
     keys: list[str] = try_row.keys
-    current = _readable(keys)
+    current = _failing(try_row)
     previous_keys: list[str] = [] if previous is None else previous.keys
-    gone = [key for key in _readable(previous_keys) if key not in keys]
+    gone = [key for key in (_failing(previous) if previous else []) if key not in keys]
     if _CUT_SHORT.search(try_row.feedback["text"]):
         gone = []
     groups: dict[str, list[str]] = {
@@ -129,9 +129,11 @@ def _compared(try_row: Row, previous: Row | None) -> list[str]:
     return [*lines, *(f"Note: {_plain(note)[:1000]}" for note in try_row.feedback.get("notes", ())[:3])]
 
 
-def _readable(keys: Sequence[str]) -> list[str]:
-    """The failures without checksums, and without those that have a placeholder for a value if there are others."""
-    readable = [key for key in keys if not re.fullmatch("[0-9a-f]{64}", key)]
+def _failing(try_row: Row) -> list[str]:
+    """The failures without checksums and without the reason for which there is no verdict, and without those that have
+    a placeholder for a value if there are others."""
+    reason = try_row.feedback["text"].partition("\n")[0] if try_row.passed is None else ""
+    readable = [key for key in try_row.keys if key != reason and not re.fullmatch("[0-9a-f]{64}", key)]
     return [key for key in readable if not _PLACEHOLDER.search(key)] or readable
 
 

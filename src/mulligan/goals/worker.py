@@ -90,7 +90,7 @@ def _judge(goals: Goals, goal: Row, try_id: tuple[str, str, int], folder: str, t
     if try_row is None:
         goals.keep_first(goal.id, encoded)
         return judge
-    keys: Sequence[str] = [] if feedback.passed else failures(feedback.text)
+    keys: Sequence[str] = [] if feedback.passed else failures(feedback.text, unknown=feedback.passed is None)
     best: float = goal.best["score"] if goal.best else float("-inf")
     if feedback.score is not None and feedback.score > best:
         _keep_best(goals, goal, folder, n, feedback.score)

@@ -256,14 +256,17 @@ def causes(output: str) -> tuple[str, ...]:
     for wanted in (_NO_GLOB, *kinds) if _NO_MATCHES in output else kinds:
         search = re.compile(wanted).search
         chosen = (_NODE.sub("", line.strip()) for line in lines if search(line))
-        telling = (
-            line for line in chosen if not (_NOISE.match(line) or _SUMMARY.search(line) or _ONLY_PLACE.match(line))
-        )
+        telling = (line for line in chosen if not (_only_counts(line) or _ONLY_PLACE.match(line)))
         if particular := tuple(cause for cause in _together(telling) if _is_particular(cause)):
             complete = tuple(cause for cause in particular if not cause.endswith("..."))  # pytest shortens its summary
             return (complete or particular)[:MAX_CAUSES]
     last = [line for line in lines if line.strip()][-1:]
-    return tuple(cause for cause in _together(last) if _is_particular(cause) and not _SUMMARY.search(last[0]))
+    return tuple(cause for cause in _together(last) if _is_particular(cause) and not _only_counts(last[0]))
+
+
+def _only_counts(line: str) -> bool:
+    """Whether a line counts what failed or passed, or says only that something failed."""
+    return _SUMMARY.search(line) is not None or _NOISE.match(line.lstrip()) is not None
 
 
 def _cause_lines(output: str) -> list[str]:
@@ -381,7 +384,7 @@ def keys(output: str) -> tuple[str, ...]:
     cause_lines, signature_lines = causes(output), signature(output)
     at_places = " ".join(line for line in _lines(output) if _AT_PLACE.match(line))
     codes = list(dict.fromkeys(_RULE_CODE.findall(" ".join((*cause_lines, at_places)))))[:MAX_CAUSES]
-    only_counts = bool(signature_lines) and all(_SUMMARY.search(line.replace("#", "1")) for line in signature_lines)
+    only_counts = bool(signature_lines) and all(_only_counts(line.replace("#", "1")) for line in signature_lines)
     whole_key = "" if only_counts or "".join(cause_lines).startswith(_NO_MATCHES) else digest(signature_lines)
     cause_keys = (
         digest((one,))

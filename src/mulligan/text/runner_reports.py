@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from mulligan.core.records import Json
+from mulligan.text.plain import count
 
 REPORTS = "reports"
 """The key of an evaluator's evidence under which reports are kept."""
@@ -164,8 +165,8 @@ def fewer(before: Sequence[Report], now: Sequence[Report]) -> str:
     """A note where a runner ran fewer tests than before; "" otherwise."""
     ran = {one.runner: (one.passed or 0) + one.failed for one in now if one.passed is not None}
     for one in before:
-        if one.runner in ran and ran[one.runner] < (count := (one.passed or 0) + one.failed):
-            return f"{one.runner} reports {ran[one.runner]} tests, and reported {count} before"
+        if one.runner in ran and ran[one.runner] < (earlier := (one.passed or 0) + one.failed):
+            return f"{one.runner} reports {count(ran[one.runner], 'test')}, and reported {earlier} before"
     return ""
 
 
