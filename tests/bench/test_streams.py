@@ -320,6 +320,7 @@ HOSTILE = [
     "SELECT COUNT(*) FROM dictionary a, dictionary b, dictionary c, dictionary d, dictionary e",
     "SELECT printf('%.*c', 2000000000, 'x')",
     "no sql at all \x00",
+    "SELECT '\ud800'",
 ]
 
 

@@ -1,16 +1,17 @@
-"""Helpers of all families: random draws from a seed, and the points for a right answer."""
+"""Random draws from a seed, and the points for a right answer, for all families."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
 
-MOST, LEAST, PRICE = 10, 1, 2
-"""Points for a right answer with one query or call, the fewest for a right answer, and the cost of a further call."""
+MAX_POINTS, MIN_POINTS, PRICE = 10, 1, 2
+"""The points for a right answer with one query or call, the minimum for a right answer, and the cost of a further call.
+"""
 _LETTERS = "bcdfghjkmnpqrstvwxz"
 
 
-def drawn(*parts: object) -> Random:
+def generator(*parts: object) -> Random:
     """A random generator that depends only on these values, in every process."""
     return Random(":".join(map(str, parts)))
 
@@ -27,4 +28,4 @@ def odd_names(chance: Random, form: str) -> Iterator[str]:
 
 def points(calls: int) -> int:
     """The points for a right answer after this many queries or calls."""
-    return max(MOST - PRICE * max(calls - 1, 0), LEAST)
+    return max(MAX_POINTS - PRICE * max(calls - 1, 0), MIN_POINTS)

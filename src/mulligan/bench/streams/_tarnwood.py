@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, cast
 
-from mulligan.bench.streams._drawing import drawn
+from mulligan.bench.streams._drawing import generator
 from mulligan.bench.streams.reader.code import OPENING, Convention, conventions
 from mulligan.plugins import Json
 
 KINDS = 12
-"""The most conventions of one code base, drawn from all; the change replaces a third of them, or all."""
+"""The maximum number of conventions in one code base, drawn from all. The change replaces a third of them, or all."""
 VISIBLE, HIDDEN = 2, 4
 _THEMES = (
     "stage ferry coach arena harbour museum clinic orchard station library market depot garden studio kitchen "
@@ -27,8 +27,8 @@ class CodeTask:
     Attributes:
         kind: the last word of the names of such functions.
         value: the right expression.
-        visible: the text of the visible tests, one assert a line.
-        hidden: the text of the hidden tests.
+        visible: the visible tests, one assert a line.
+        hidden: the hidden tests.
     """
 
     name: str
@@ -42,25 +42,23 @@ class CodeTask:
 
 def values(seed: int, changed: bool, kinds: int = KINDS, all_change: bool = False) -> Sequence[tuple[Convention, str]]:
     """The conventions of a code base in the order of rotation, each with the value in force."""
-    chance = drawn("tarnwood", seed)
-    found = list[tuple[Convention, str]]()
-    replaced = set(chance.sample(range(kinds), -(-kinds // 3)))
-    for n, convention in enumerate(chance.sample(conventions(), kinds)):
-        before, after = chance.sample(convention.values, 2)
-        found.append((convention, after if changed and (all_change or n in replaced) else before))
-    return found
+    chance = generator("tarnwood", seed)
+    replaced = set(range(kinds) if all_change else ()) | set(chance.sample(range(kinds), -(-kinds // 3)))
+    selection = chance.sample(conventions(), kinds)
+    pairs = [chance.sample(convention.values, 2) for convention in selection]
+    return [(selection[n], pairs[n][changed and n in replaced]) for n in range(kinds)]
 
 
 def task(seed: int, number: int, changed: bool, kinds: int = KINDS, all_change: bool = False) -> CodeTask:
-    """The task with this number, from 0 over the whole stream. kinds: how many kinds of functions come in rotation."""
+    """The task with this number, from 0 over the whole stream. kinds: how many kinds of functions rotate."""
     turn, which = divmod(number, kinds)
     convention, value = values(seed, changed, kinds, all_change)[which]
     themes = _THEMES.split()
-    drawn("themes", seed, convention.suffix).shuffle(themes)
+    generator("themes", seed, convention.suffix).shuffle(themes)
     again, place = divmod(turn, len(themes))
     name = f"{themes[place]}{again + 1 if again else ''}_{convention.suffix}"
-    checks = _inputs(convention, value, drawn("inputs", seed, number))
-    tests = [f"assert {name}({', '.join(map(repr, given))}) == {convention.result(value, given)!r}" for given in checks]
+    inputs = _inputs(convention, value, generator("inputs", seed, number))
+    tests = [f"assert {name}({', '.join(map(repr, each))}) == {convention.result(value, each)!r}" for each in inputs]
     prompt = (
         f"{OPENING} `{name}({convention.arguments})`.\n"
         f"It returns {convention.asks}, in the form that this code base uses for it; tests check the form. "
@@ -75,22 +73,22 @@ def task(seed: int, number: int, changed: bool, kinds: int = KINDS, all_change: 
 def _inputs(convention: Convention, value: str, chance: Random) -> Sequence[Sequence[Any]]:
     """Distinct arguments for the tests. Those of the visible tests distinguish the value from every other value."""
     while True:
-        found = list[tuple[Any, ...]]()
-        while len(found) < VISIBLE + HIDDEN:
-            given = tuple(_one(kind, chance) for kind in convention.inputs)
-            if given not in found:
-                found.append(given)
+        inputs = list[tuple[Any, ...]]()
+        while len(inputs) < VISIBLE + HIDDEN:
+            arguments = tuple(_argument(values, chance) for values in convention.inputs)
+            if arguments not in inputs:
+                inputs.append(arguments)
         others = [other for other in (*convention.values, convention.plain) if other != value]
-        if all(any(_differ(convention, value, other, given) for given in found[:VISIBLE]) for other in others):
-            return found
+        if all(any(_differ(convention, value, other, each) for each in inputs[:VISIBLE]) for other in others):
+            return inputs
 
 
-def _one(kind: Sequence[Json], chance: Random) -> Json:
-    """A value for an argument: one of the list, or a number in the range that a pair of integers gives."""
-    if len(kind) == 2 and all(isinstance(end, int) for end in kind):
-        return chance.randint(*cast(tuple[int, int], tuple(kind)))
-    return chance.choice(kind)
+def _argument(values: Sequence[Json], chance: Random) -> Json:
+    """One of the values. Two integers are the ends of a range."""
+    if len(values) == 2 and all(isinstance(end, int) for end in values):
+        return chance.randint(*cast(tuple[int, int], tuple(values)))
+    return chance.choice(values)
 
 
-def _differ(convention: Convention, one: str, other: str, given: Sequence[Any]) -> bool:
-    return convention.result(one, given) != convention.result(other, given)
+def _differ(convention: Convention, one: str, other: str, arguments: Sequence[Any]) -> bool:
+    return convention.result(one, arguments) != convention.result(other, arguments)

@@ -1,7 +1,7 @@
-"""Streams: tasks of one world in a row, whose hidden facts recur, and change once.
+"""Streams: sequences of tasks in one world, whose hidden facts recur, and change once.
 
-Only the observations of an attempt show the facts of the world. Facts learned in one task help in the next, until the
-world changes. Source: the idea of Continual Learning Bench (2606.05661); the worlds and tasks are our own.
+Only the observations of an attempt show the facts of the world. Facts from one task help in the next ones, until the
+world changes. The idea is that of Continual Learning Bench (2606.05661). The worlds and tasks are our own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from mulligan.bench.streams import _tarnwood
-from mulligan.bench.streams._drawing import LEAST, MOST
+from mulligan.bench.streams._drawing import MAX_POINTS, MIN_POINTS
 from mulligan.bench.streams.environments import database, game, service
 from mulligan.bench.streams.reader.database import OPENING as QUESTION
 from mulligan.bench.streams.reader.game import OPENING as MATCH
@@ -33,17 +33,17 @@ class _World:
 
     Attributes:
         title: one line for `bench list`.
-        kinds: the most kinds of tasks that come in rotation.
+        kinds: the maximum number of kinds of tasks, which rotate.
         change: the text that announces the change.
-        most: the most points of a task.
-        won: the share of them from which the loop counts an attempt as passed.
+        points: the maximum points of a task.
+        passing: the smallest share of the points with which an attempt passes in the loop.
     """
 
     title: str
     kinds: int
     change: str
-    most: int = MOST
-    won: float = LEAST / MOST
+    points: int = MAX_POINTS
+    passing: float = MIN_POINTS / MAX_POINTS
 
 
 WORLDS: Mapping[str, _World] = {
@@ -80,7 +80,7 @@ class Stream:
         judges: makes the evaluator that runs hidden tests.
         tasks: the number of tasks, without an upper limit.
         seed: decides the world and the tasks.
-        kinds: how many kinds of tasks come in rotation (in the game: stances). None: all of the world.
+        kinds: how many kinds of tasks rotate (in the game: stances). None: all.
         drift: the number of the first task after the change, from 1; or "middle", "none".
         announce: whether that task announces the change, in its input `change`.
         all_change: whether every fact changes. By default a third of them change in code and half in service; in
@@ -107,7 +107,7 @@ class Stream:
         self.title = f"Stream: {self._world.title}"
         self._family, self._judges, self._seed = family, judges, seed
         self._tasks, self._announce = tasks, announce
-        self._share: dict[str, Json] = {"all_change": True} if all_change and family in ("code", "service") else {}
+        self._all_change: dict[str, Json] = {"all_change": True} if all_change and family in ("code", "service") else {}
         if tasks < 1:
             raise InvalidInput(f"tasks must be at least 1, not {tasks}.")
         self._drift = _drift(drift, tasks)
@@ -121,72 +121,70 @@ class Stream:
         cases = [self._case(number) for number in range(self._tasks)]
         if self._announce and self._drift < self._tasks:
             first = cases[self._drift]
-            announced = replace(first.task, inputs={"change": self._world.change})
-            cases[self._drift] = replace(first, task=announced)
+            cases[self._drift] = replace(first, task=replace(first.task, inputs={"change": self._world.change}))
         return cases
 
     def methods(self) -> Mapping[str, Method]:
         if self._family == "code":
             writes = Spec("complete", {"output": "code"})
             tried = Method(writes, Spec("unit_tests", {"tests": "assert True"}), Spec("verbal", {"output": "code"}))
-            shown = "the checks that failed are shown to the next attempt; later attempts are worth less"
+            summary = "the checks that failed are shown to the next attempt; later attempts are worth less"
             return {
-                "evidence": replace(tried, strategy=Spec("evidence"), trials=len(AT_TRIAL), summary=shown),
+                "evidence": replace(tried, strategy=Spec("evidence"), trials=len(AT_TRIAL), summary=summary),
                 "simple": replace(tried, trials=1, summary="one attempt"),
             }
         steps = {"database": 12, "game": game.ROUNDS + 2, "service": 10}[self._family]
         actor = Spec("interact", {"steps": steps, "max_tokens": 160})
-        judge = Spec("outcome", {"reward": self._world.won})
+        judge = Spec("outcome", {"reward": self._world.passing})
         reflector = Spec("verbal", {"output": "environment"})
         return {"simple": Method(actor, judge, reflector, summary="one attempt", trials=1)}
 
     def play(self, case: Case, method: Method) -> Method:
-        """The method with the visible tests of a coding task, or with the environment of the task (in no prompt)."""
+        """The method with the visible tests of a task of code, or with the environment of another task."""
         target = cast(Mapping[str, Any], case.target)
         if self._family == "code":
             settings: dict[str, Json] = {"tests": self._code(target).visible, "seconds": SECONDS}
             return replace(method, evaluator=method.evaluator.with_settings(**settings))
         world = {name: target[name] for name in ("seed", "number", "changed", "kinds")}
-        return replace(method, environment=Spec(self._family, {**world, **self._share}))
+        return replace(method, environment=Spec(self._family, {**world, **self._all_change}))
 
     async def score(self, case: Case, episode: Episode) -> Score:
         """The share of the points. Parts: `reward`, the points, and `right`, 1 if the task was done."""
-        trial = episode.trials[-1]
         if self._family == "code":
             return await self._score_code(case, episode)
-        outcome = trial.attempt.outcome
+        outcome = episode.trials[-1].attempt.outcome
         if outcome is None:
             return Score(None, "The attempt has no outcome: the actor did not act in the world.")
         value = (outcome.reward or 0.0) if outcome.done else 0.0
-        return self._scored(value, outcome.halted or "")
+        return self._score(value, outcome.halted or "")
 
     async def _score_code(self, case: Case, episode: Episode) -> Score:
         trial = episode.trials[-1]
         if trial.feedback is None or trial.feedback.passed is None:
             return Score(None, "The attempt was not judged.")
         if not trial.feedback.passed:
-            return self._scored(0.0, "A visible test failed.")
+            return self._score(0.0, "A visible test failed.")
         tests = self._code(cast(Mapping[str, Any], case.target)).hidden
         judge = self._judges(Spec("unit_tests", {"tests": tests, "seconds": SECONDS}))
         verdict = await judge.evaluate(episode)
         if verdict.passed is None:
             return Score(None, verdict.text)
-        worth = AT_TRIAL[min(trial.number, len(AT_TRIAL)) - 1] / MOST
-        return self._scored(worth if verdict.passed else 0.0, "" if verdict.passed else verdict.text)
+        worth = AT_TRIAL[min(trial.number, len(AT_TRIAL)) - 1] / MAX_POINTS
+        return self._score(worth) if verdict.passed else self._score(0.0, verdict.text)
 
-    def _scored(self, value: float, text: str) -> Score:
-        points = round(value * self._world.most, 6)
-        text = text or f"{points:g} of {self._world.most} points."
-        return Score(value, text, {"reward": points, "right": float(value >= self._world.won)})
+    def _score(self, value: float, text: str = "") -> Score:
+        points = round(value * self._world.points, 6)
+        text = text or f"{points:g} of {self._world.points} points."
+        return Score(value, text, {"reward": points, "right": float(value >= self._world.passing)})
 
     def _case(self, number: int) -> Case:
-        """The task with this number, from 0. Its target holds the answer and the values that rebuild the task."""
+        """The task with this number, from 0. Its target has the answer and the values that rebuild the task."""
         changed = number >= self._drift
         place: dict[str, Json] = {"seed": self._seed, "number": number, "changed": changed, "kinds": self._kinds}
-        place |= self._share
+        place |= self._all_change
         if self._family == "code":
-            made = self._code(place)
-            prompt, kind, target = made.prompt, made.kind, {"solution": made.solution}
+            task = self._code(place)
+            prompt, kind, target = task.prompt, task.kind, {"solution": task.solution}
         elif self._family == "database":
             inquiry = database.inquiry(self._seed, number, self._kinds)
             prompt, kind = f"{QUESTION} {inquiry.text()}", inquiry.things
@@ -207,11 +205,11 @@ class Stream:
         )
 
 
-def _drift(given: int | str, tasks: int) -> int:
-    """How many tasks come before the change. Raises `InvalidInput`."""
-    if given in ("middle", "none"):
-        return tasks // 2 if given == "middle" else tasks
-    number = int(given) if str(given).isdecimal() else 0
+def _drift(value: int | str, tasks: int) -> int:
+    """The number of tasks before the change. Raises `InvalidInput`."""
+    if value in ("middle", "none"):
+        return tasks // 2 if value == "middle" else tasks
+    number = int(value) if str(value).isdecimal() else 0
     if not 1 <= number <= tasks:
-        raise InvalidInput(f"drift must be a task number from 1 to {tasks}, middle or none, not {given!r}.")
+        raise InvalidInput(f"drift must be a task number from 1 to {tasks}, middle or none, not {value!r}.")
     return number - 1

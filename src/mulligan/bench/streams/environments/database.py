@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from mulligan.bench.streams._drawing import MOST, drawn, odd_names, points
+from mulligan.bench.streams._drawing import MAX_POINTS, generator, odd_names, points
 from mulligan.bench.streams.reader.database import CODE, COLUMN, TABLE, Inquiry
 from mulligan.plugins import Outcome, Step, parse_action
 
@@ -25,7 +25,7 @@ THINGS: Mapping[str, tuple[str, Mapping[str, tuple[str, ...]]]] = {
 }
 """For each kind of thing: its measure, and the values of its two attributes."""
 ROWS, SHOWN, CELL = 60, 8, 120
-"""Rows of a table, rows that a result shows, characters of a cell."""
+"""The rows of a table, and the maximum number of rows in a result and of characters in a cell."""
 _WORK = 200_000
 _FUNCTIONS = (
     "abs avg char coalesce count glob group_concat ifnull iif instr length like lower ltrim max min nullif "
@@ -61,8 +61,8 @@ class Schema:
 
 
 def schema(seed: int, changed: bool) -> Schema:
-    """The names before or after the change. No name is in both."""
-    chance = drawn("database", seed)
+    """The names before or after the change, which have no name in common."""
+    chance = generator("database", seed)
     tables, columns, codes = (odd_names(chance, form) for form in ("??_###", "??#_#", "?##"))
     for _ in range(2 if changed else 1):
         found = Schema(
@@ -79,8 +79,8 @@ def schema(seed: int, changed: bool) -> Schema:
 
 
 def inquiry(seed: int, number: int, kinds: int) -> Inquiry:
-    """The question of a task. kinds: how many things come in rotation."""
-    chance = drawn("question", seed, number)
+    """The question of a task. kinds: how many kinds of things rotate."""
+    chance = generator("question", seed, number)
     thing = list(THINGS)[number % kinds]
     measure, attributes = THINGS[thing]
     conditions = [(attribute, chance.choice(words)) for attribute, words in attributes.items()]
@@ -91,7 +91,7 @@ def inquiry(seed: int, number: int, kinds: int) -> Inquiry:
 
 
 class Database:
-    """The environment of a question. seed, number, kinds: of the stream and the task. changed: new names apply."""
+    """The environment of a question. See `schema` and `inquiry` for the arguments."""
 
     replayable = True
 
@@ -129,24 +129,26 @@ class Database:
 
     def _filled(self) -> sqlite3.Connection:
         """A new database with the rows of this task, read only."""
-        made, chance = sqlite3.connect(":memory:", check_same_thread=False), drawn("rows", self._seed, self._number)
-        made.execute("CREATE TABLE dictionary (kind TEXT, about TEXT, note TEXT)")
-        made.executemany("INSERT INTO dictionary VALUES (?, ?, ?)", self._schema.notes())
+        database = sqlite3.connect(":memory:", check_same_thread=False)
+        chance = generator("rows", self._seed, self._number)
+        database.execute("CREATE TABLE dictionary (kind TEXT, about TEXT, note TEXT)")
+        database.executemany("INSERT INTO dictionary VALUES (?, ?, ?)", self._schema.notes())
         for thing, (measure, attributes) in THINGS.items():
             table, names = self._schema.tables[thing], self._schema.columns
-            made.execute(f"CREATE TABLE {table} ({', '.join(names[thing, name] for name in (measure, *attributes))})")
+            columns = ", ".join(names[thing, name] for name in (measure, *attributes))
+            database.execute(f"CREATE TABLE {table} ({columns})")
             rows = list[tuple[int | str, ...]]()
             for _ in range(ROWS):
                 codes = [self._schema.codes[thing, a, chance.choice(words)] for a, words in attributes.items()]
                 rows.append((chance.randint(1, 400), *codes))
-            made.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", rows)
-        made.commit()
-        made.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
-        made.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 4_000)
-        made.set_authorizer(self._allowed)
-        return made
+            database.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", rows)
+        database.commit()
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
+        database.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 4_000)
+        database.set_authorizer(self._authorize)
+        return database
 
-    def _allowed(self, action: int, one: str | None, other: str | None, *_: str | None) -> int:
+    def _authorize(self, action: int, one: str | None, other: str | None, *_: str | None) -> int:
         tables = ("dictionary", *self._schema.tables.values())
         allowed = (
             action == sqlite3.SQLITE_SELECT
@@ -163,18 +165,18 @@ class Database:
         if action and action.name == "query":
             return self._result(action.argument)
         if action and action.name == "answer":
-            return self._judged(action.argument)
+            return self._judge(action.argument)
         return "Invalid action. Write query[SQL] or answer[value]."
 
-    def _judged(self, given: str) -> str:
+    def _judge(self, answer: str) -> str:
         expected = self.answer()
         try:
-            right = math.isclose(float(given.strip("'\" ")), expected, abs_tol=1e-6)
+            right = math.isclose(float(answer.strip("'\" ")), expected, abs_tol=1e-6)
         except ValueError:
             right = False
-        self._reward = float(points(self._queries)) / MOST if right else 0.0
+        self._reward = points(self._queries) / MAX_POINTS if right else 0.0
         queries = f"{self._queries} {'query' if self._queries == 1 else 'queries'}"
-        return f"Right, with {queries}." if right else f"Wrong: expected {expected:g}, got {given}."
+        return f"Right, with {queries}." if right else f"Wrong: expected {expected:g}, got {answer}."
 
     def _result(self, sql: str) -> str:
         assert self._connection is not None, "call reset before the first step"
@@ -184,10 +186,10 @@ class Database:
         try:
             cursor = self._connection.execute(sql)
             rows = list(islice(cursor, SHOWN + 1))
-        except (sqlite3.Error, sqlite3.Warning) as error:
+        except (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError) as error:  # half a surrogate pair is not UTF-8
             return f"Error: {error}."
-        heads = [column[0] for column in cursor.description or ()]
-        lines = [" | ".join(map(_cell, row)) for row in (heads, *rows[:SHOWN])]
+        columns = [column[0] for column in cursor.description or ()]
+        lines = [" | ".join(map(_cell, row)) for row in (columns, *rows[:SHOWN])]
         more = f"only the first {SHOWN} rows are shown" if len(rows) > SHOWN else f"{len(rows)} rows"
         return "\n".join([*lines, "(1 row)" if len(rows) == 1 else f"({more})"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mulligan.bench.streams._drawing import drawn
+from mulligan.bench.streams._drawing import generator
 from mulligan.bench.streams.reader.game import OPEN, SIDES
 from mulligan.plugins import Outcome, Step, parse_action
 
@@ -14,8 +14,7 @@ STANCES = ("heron", "otter", "badger", "swift", "lynx", "toad", "raven", "hare",
 
 def openings(seed: int, changed: bool) -> Mapping[str, str]:
     """The open side for each stance. The change gives every stance another side."""
-    found = {stance: drawn("game", seed, stance).sample(SIDES, 2) for stance in STANCES}
-    return {stance: sides[changed] for stance, sides in found.items()}
+    return {stance: generator("game", seed, stance).sample(SIDES, 2)[changed] for stance in STANCES}
 
 
 class Game:
@@ -32,12 +31,12 @@ class Game:
 
     def __init__(self, *, seed: int, number: int, changed: bool = False, kinds: int = len(STANCES)) -> None:
         self._openings = openings(seed, changed)
-        self._stances = drawn("match", seed, number).choices(STANCES[:kinds], k=ROUNDS)
+        self._stances = generator("match", seed, number).choices(STANCES[:kinds], k=ROUNDS)
         self._hits, self._round = 0, 0
 
     async def reset(self) -> str:
         self._hits, self._round = 0, 0
-        return self._shown()
+        return self._stance()
 
     async def step(self, action: str) -> Step:
         observation = self._answer(action)
@@ -46,7 +45,7 @@ class Game:
     async def close(self) -> None:
         pass
 
-    def _shown(self) -> str:
+    def _stance(self) -> str:
         return f"Round {self._round + 1} of {ROUNDS}. Orlo takes the stance '{self._stances[self._round]}'."
 
     def _answer(self, line: str) -> str:
@@ -60,6 +59,6 @@ class Game:
         stance = self._stances[self._round]
         hit = side == self._openings[stance]
         self._hits, self._round = self._hits + hit, self._round + 1
-        seen = f"{'Hit' if hit else 'Missed'}: {OPEN.state(stance=stance, side=self._openings[stance])}."
-        ended = f"The match is over: {self._hits} of {ROUNDS} strikes hit."
-        return f"{seen}\n{ended if self._round == ROUNDS else self._shown()}"
+        result = f"{'Hit' if hit else 'Missed'}: {OPEN.state(stance=stance, side=self._openings[stance])}."
+        end = f"The match is over: {self._hits} of {ROUNDS} strikes hit."
+        return f"{result}\n{end if self._round == ROUNDS else self._stance()}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mulligan.bench.streams._drawing import MOST, drawn, odd_names, points
+from mulligan.bench.streams._drawing import MAX_POINTS, generator, odd_names, points
 from mulligan.bench.streams.reader.service import HEADER, OPERATIONS, PAGE, PREFIX, TWICE, UNIT, Operation
 from mulligan.plugins import Outcome, Step, parse_action
 
 PAGES = ("0", "7", "10", "50", "100", "1000")
-"""Possible numbers of the first page. 1 is not among them, because that is what a caller guesses first."""
+"""Possible numbers of the first page, without 1, because a caller guesses that first."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Quirks:
 
 
 def quirks(seed: int, changed: bool, all_change: bool = False) -> Mapping[str, Quirks]:
-    """The quirks by operation. The change gives half of them another value: two of one operation, one of the next.
+    """The quirks by operation. The change replaces half of them: two of one operation, one of the next.
 
-    With all_change, it gives all of them another.
+    all_change: whether it replaces all of them.
     """
-    found = dict[str, Quirks]()
+    by_operation = dict[str, Quirks]()
     for number, operation in enumerate(OPERATIONS):
-        chance = drawn("service", seed, operation.name)
+        chance = generator("service", seed, operation.name)
         headers, prefixes, words = (odd_names(chance, form) for form in ("???-##", "?#-", "???"))
         fields = (f"{_third(operation)}_{word}" for word in words)
         third = {"twice": fields, "page": iter(chance.sample(PAGES, 2)), "unit": words}[operation.quirk]
@@ -39,13 +39,13 @@ def quirks(seed: int, changed: bool, all_change: bool = False) -> Mapping[str, Q
             after = Quirks(after.header, before.prefix, after.third)
         elif not all_change:
             after = Quirks(before.header, after.prefix, before.third)
-        found[operation.name] = after if changed else before
-    return found
+        by_operation[operation.name] = after if changed else before
+    return by_operation
 
 
 def job(seed: int, number: int, kinds: int) -> tuple[Operation, str, str]:
-    """The operation of a task and its values. kinds: how many operations come in rotation."""
-    operation, chance = OPERATIONS[number % kinds], drawn("job", seed, number)
+    """The operation of a task and its values. kinds: how many operations rotate."""
+    operation, chance = OPERATIONS[number % kinds], generator("job", seed, number)
     return operation, str(chance.randint(11, 99)), str(chance.randint(2, 90))
 
 
@@ -56,8 +56,8 @@ class Service:
         seed: of the stream.
         number: of the task, from 0.
         changed: whether the task comes after the change.
-        kinds: how many operations come in rotation.
-        all_change: whether all quirks change, where by default half of them do.
+        kinds: how many operations rotate.
+        all_change: whether all quirks change. By default, half of them do.
     """
 
     replayable = True
@@ -73,7 +73,7 @@ class Service:
     ) -> None:
         self._operation, self._id, self._more = job(seed, number, kinds)
         self._quirks = quirks(seed, changed, all_change)
-        self._result = str(drawn("result", seed, number).randint(100, 999))
+        self._result = str(generator("result", seed, number).randint(100, 999))
         self._calls, self._reward = 0, None
 
     async def reset(self) -> str:
@@ -100,29 +100,29 @@ class Service:
             return "The job is over."
         if action and action.name == "call":
             self._calls += 1
-            return self._called(action.argument)
+            return self._call(action.argument)
         if action and action.name == "answer":
             right = action.argument.strip("'\" ") == self._result
-            self._reward = float(points(self._calls)) / MOST if right else 0.0
+            self._reward = points(self._calls) / MAX_POINTS if right else 0.0
             calls = f"{self._calls} {'call' if self._calls == 1 else 'calls'}"
             return f"Right, with {calls}." if right else f"Wrong: expected {self._result}, got {action.argument}."
         return "Invalid action. Write call[operation field=value …] or answer[value]."
 
-    def _called(self, text: str) -> str:
-        name, *given = text.split()
-        fields = {field: value for field, _, value in (pair.partition("=") for pair in given)}
-        named = {operation.name: operation for operation in OPERATIONS}
-        if name not in named:
-            return f"404: there is no operation {name}; there are {', '.join(named)}."
-        operation = named[name]
-        if refused := _refused(operation, self._quirks[name], fields):
-            return refused
+    def _call(self, text: str) -> str:
+        name, *pairs = text.split()
+        fields = {field: value for field, _, value in (pair.partition("=") for pair in pairs)}
+        operations = {operation.name: operation for operation in OPERATIONS}
+        if name not in operations:
+            return f"404: there is no operation {name}; there are {', '.join(operations)}."
+        operation = operations[name]
+        if refusal := _refusal(operation, self._quirks[name], fields):
+            return refusal
         if missing := [field for field in (operation.id, operation.more) if field and field not in fields]:
             return f"400 {name}: the field {missing[0]} is missing."
-        done = operation == self._operation and fields == self._right()
-        return f"200 {name}: {self._result if done else drawn('other', text).randint(1000, 9999)}"
+        done = operation == self._operation and fields == self._right_fields()
+        return f"200 {name}: {self._result if done else generator('other', text).randint(1000, 9999)}"
 
-    def _right(self) -> Mapping[str, str]:
+    def _right_fields(self) -> Mapping[str, str]:
         """The fields of the one right call."""
         operation, quirks = self._operation, self._quirks[self._operation.name]
         fields = {"header": quirks.header, operation.id: f"{quirks.prefix}{self._id}"}
@@ -136,24 +136,24 @@ class Service:
 
 
 def _third(operation: Operation) -> str:
-    """The field that the third quirk concerns."""
+    """The field of the third quirk."""
     return operation.more or operation.id
 
 
-def _refused(operation: Operation, quirks: Quirks, fields: Mapping[str, str]) -> str:
+def _refusal(operation: Operation, quirks: Quirks, fields: Mapping[str, str]) -> str:
     """The reason why a call is refused, with the expected value; "" if it is accepted."""
     name, third = operation.name, _third(operation)
-    given = fields.get(third, "")
+    value = fields.get(third, "")
     if fields.get("header") != quirks.header:
         return f"429 {HEADER.state(operation=name, header=quirks.header)}."
     if not fields.get(operation.id, quirks.prefix).startswith(quirks.prefix):
         return (
             f"400 {PREFIX.state(operation=name, field=operation.id, prefix=quirks.prefix)}, got {fields[operation.id]}."
         )
-    if operation.quirk == "page" and given and given != quirks.third:
-        return f"404 {PAGE.state(operation=name, page=quirks.third)}, got {given}."
-    if operation.quirk == "twice" and given and fields.get(quirks.third) != given:
+    if operation.quirk == "page" and value and value != quirks.third:
+        return f"404 {PAGE.state(operation=name, page=quirks.third)}, got {value}."
+    if operation.quirk == "twice" and value and fields.get(quirks.third) != value:
         return f"400 {TWICE.state(operation=name, field=third, again=quirks.third)}."
-    if operation.quirk == "unit" and given and not given.endswith(quirks.third):
-        return f"400 {UNIT.state(operation=name, field=third, unit=quirks.third)}, got {given}."
+    if operation.quirk == "unit" and value and not value.endswith(quirks.third):
+        return f"400 {UNIT.state(operation=name, field=third, unit=quirks.third)}, got {value}."
     return ""

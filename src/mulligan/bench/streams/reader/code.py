@@ -1,4 +1,4 @@
-"""What the reader knows of `stream:code`: which forms a code base may choose from. Not which one it chose."""
+"""What the reader knows of `stream:code`: the forms from which a code base chooses, but not its choice."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Convention:
     """The forms of one kind of function.
 
     Attributes:
-        suffix: what the names of these functions end in.
-        plain: a newcomer's expression.
-        values: the expressions that it may have to return.
-        inputs: values for each argument; two whole numbers are a range.
+        suffix: the last word of the names of these functions.
+        plain: the expression that one would write without knowing the convention.
+        values: the expressions from which a code base chooses.
+        inputs: values for each argument. Two integers are a range.
     """
 
     suffix: str
@@ -43,7 +43,7 @@ class Convention:
         return f"def {name}({self.arguments}):\n    return {value}\n"
 
     def result(self, value: str, arguments: Sequence[Any]) -> str:
-        """What a function with this value returns. Raises whatever it raises for arguments that are none of its own."""
+        """The result of a function with this value. Raises what the function raises for other kinds of arguments."""
         namespace: dict[str, Any] = {}
         exec(self.code("f", value), namespace)  # our own expression, not the model's
         return namespace["f"](*arguments)
@@ -56,21 +56,19 @@ def conventions() -> tuple[Convention, ...]:
 
 
 def act(notes: Notes) -> str:
-    """The function with the value that fits the checks of its kind which the text shows, else with the plain one.
+    """The function with the value that fits the checks of its kind in the text, else with the plain expression.
 
-    The checks are taken in the order in which facts count. One that fits no value that is left is older: passed over.
+    Checks are used in the order in which facts count. A check that fits no remaining value is out of date, and ignored.
     """
-    named = _NAME.search(notes.own)
-    assert named is not None, f"this is not a task of the stream: {notes.task!r}"
-    convention = next(one for one in conventions() if one.suffix == named[2])
-    left: Sequence[str] = convention.values
-    seen = False
+    name = _NAME.search(notes.own)
+    assert name is not None, f"this is not a task of the stream: {notes.task!r}"
+    convention = next(one for one in conventions() if one.suffix == name[2])
+    candidates, value = convention.values, convention.plain
     for part in (notes.own, notes.recalled, notes.marked):
         for check in _CHECK.finditer(part):
-            if check[1] == convention.suffix and (fitting := [v for v in left if _fits(convention, v, check)]):
-                left, seen = fitting, True
-    code = convention.code(f"{named[1]}_{named[2]}", left[0] if seen else convention.plain)
-    return f"```python\n{code}```"
+            if check[1] == convention.suffix and (fitting := [v for v in candidates if _fits(convention, v, check)]):
+                candidates, value = fitting, fitting[0]
+    return f"```python\n{convention.code(f'{name[1]}_{name[2]}', value)}```"
 
 
 def facts(text: str) -> Iterator[Fact]:
@@ -82,5 +80,5 @@ def facts(text: str) -> Iterator[Fact]:
 def _fits(convention: Convention, value: str, check: re.Match[str]) -> bool:
     try:
         return convention.result(value, ast.literal_eval(f"({check[2]},)")) == ast.literal_eval(check[3])
-    except Exception:  # the text of a prompt can hold anything
+    except Exception:  # a prompt can contain anything
         return False

@@ -1,4 +1,4 @@
-"""What the scripted reader knows of `stream:database`: how questions and facts are worded, and how to explore."""
+"""What the reader knows of `stream:database`: how questions and facts are worded, and how to explore."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ COLUMN = Form("column '{column}' of '{table}' is the '{attribute}'", ("table", "
 CODE = Form("code '{code}' in '{column}' means '{word}'", ("column", "word"), "Codes in '{column}'")
 FORMS = (TABLE, COLUMN, CODE)
 
-_GONE = re.compile(r"no such (?:table|column): (?:\w+\.)?(\w+)")
-_ASKED = re.compile(
+_UNKNOWN = re.compile(r"no such (?:table|column): (?:\w+\.)?(\w+)")
+_QUERY = re.compile(
     r"query\[SELECT \w+\((?:\*|(?P<measure>\w+))\) FROM (?P<table>\w+) WHERE (?P<where>.+)\]\n(?!.*Error: )"
 )
 _EQUAL = re.compile(r"(\w+) = '([^']+)'")
@@ -27,7 +27,7 @@ _OF_ALL = re.compile(
 
 @dataclass(frozen=True)
 class Inquiry:
-    """A question in words. conditions: attribute and value of each. measure: "" if rows are counted."""
+    """A question. conditions: an attribute and a value each. measure: "" to count rows."""
 
     things: str
     conditions: tuple[tuple[str, str], ...]
@@ -43,12 +43,12 @@ class Inquiry:
 
     @classmethod
     def read(cls, text: str) -> Inquiry:
-        found = _OF_ALL.search(text) or _COUNT.search(text)
-        assert found is not None, f"this is not a question of the stream: {text!r}"
-        named = found.groupdict()
-        pairs = [condition.split(" ") for condition in named["conditions"].split(" and ")]
-        kind = named.get("kind")
-        return cls(named["things"], tuple((a, w) for a, w in pairs), named.get("measure") or "", kind == "largest")
+        match = _OF_ALL.search(text) or _COUNT.search(text)
+        assert match is not None, f"this is not a question of the stream: {text!r}"
+        parts = match.groupdict()
+        pairs = [condition.split(" ") for condition in parts["conditions"].split(" and ")]
+        largest = parts.get("kind") == "largest"
+        return cls(parts["things"], tuple((a, w) for a, w in pairs), parts.get("measure") or "", largest)
 
     def sql(self, table: str, columns: dict[str, str], codes: dict[str, str]) -> str:
         """columns: by attribute or measure. codes: by attribute."""
@@ -58,49 +58,49 @@ class Inquiry:
         return f"SELECT {what} FROM {table} WHERE {where}"
 
 
-def shown(account: str) -> Iterator[str]:
-    """The facts that an account shows by a query which answered its question."""
+def implied_facts(account: str) -> Iterator[str]:
+    """The facts that an account implies by a query that answered its question."""
     question = account.rpartition(OPENING)[2].partition("\n")[0]
-    found = _ASKED.search(account) if question else None
-    if found is None:
+    query = _QUERY.search(account) if question else None
+    if query is None:
         return
-    inquiry, table = Inquiry.read(question), found["table"]
+    inquiry, table = Inquiry.read(question), query["table"]
     yield TABLE.state(table=table, things=inquiry.things)
-    if inquiry.measure and found["measure"]:
-        yield COLUMN.state(column=found["measure"], table=table, attribute=inquiry.measure)
-    for (attribute, word), (column, code) in zip(inquiry.conditions, _EQUAL.findall(found["where"]), strict=False):
+    if inquiry.measure and query["measure"]:
+        yield COLUMN.state(column=query["measure"], table=table, attribute=inquiry.measure)
+    for (attribute, word), (column, code) in zip(inquiry.conditions, _EQUAL.findall(query["where"]), strict=False):
         yield COLUMN.state(column=column, table=table, attribute=attribute)
         yield CODE.state(code=code, column=f"{table}.{column}", word=word)
 
 
 def act(notes: Notes) -> str:
-    """The next line: explore what is not known, ask the question, hand in what came back.
+    """The next action: look up an unknown name, query the answer, or answer.
 
-    A name that the database refused, or that its dictionary does not know, is no longer used.
+    A name that the database refused, or that its dictionary does not contain, is no longer used.
     """
     inquiry = Inquiry.read(notes.task)
-    asked = [action for action, _ in notes.steps]
-    if notes.steps and asked[-1].startswith("query[SELECT ") and " FROM dictionary " not in asked[-1]:
+    actions = [action for action, _ in notes.steps]
+    if notes.steps and actions[-1].startswith("query[SELECT ") and " FROM dictionary " not in actions[-1]:
         lines = notes.steps[-1][1].splitlines()
         if not lines[0].startswith("Error"):
             return f"answer[{lines[1]}]"
-    gone = {name for _, seen in notes.steps for name in _GONE.findall(seen)}
-    gone |= {
-        about for action, seen in notes.steps if "(0 rows)" in seen for about in re.findall(r"about = '(\w+)", action)
-    }
-    query = _next(notes, inquiry, gone)
-    return "answer[0]" if query in asked else query
+    wrong = set[str]()
+    for action, observation in notes.steps:
+        wrong.update(_UNKNOWN.findall(observation))
+        wrong.update(re.findall(r"about = '(\w+)", action) if "(0 rows)" in observation else ())
+    query = _next_query(notes, inquiry, wrong)
+    return "answer[0]" if query in actions else query
 
 
-def _next(notes: Notes, inquiry: Inquiry, gone: set[str]) -> str:
+def _next_query(notes: Notes, inquiry: Inquiry, wrong: set[str]) -> str:
     def known(form: Form, *key: str) -> str | None:
-        return next((value for value in notes.values(form, *key) if value not in gone), None)
+        return next((value for value in notes.values(form, *key) if value not in wrong), None)
 
     table = known(TABLE, inquiry.things)
     if table is None:
         return "query[SELECT note FROM dictionary WHERE kind = 'table']"
     columns, codes = dict[str, str](), dict[str, str]()
-    for attribute in (*(attribute for attribute, _ in inquiry.conditions), *filter(None, [inquiry.measure])):
+    for attribute in filter(None, (*(attribute for attribute, _ in inquiry.conditions), inquiry.measure)):
         column = known(COLUMN, table, attribute)
         if column is None:
             return f"query[SELECT note FROM dictionary WHERE kind = 'column' AND about = '{table}']"

@@ -1,4 +1,4 @@
-"""Facts as sentences: the worlds of the streams state them, and the scripted reader finds them in a prompt."""
+"""Facts as sentences, which the worlds of the streams state and the scripted reader finds in a prompt."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from functools import cached_property
 
 _MARKED = re.compile(r"to be checked|superseded", re.IGNORECASE)
 _BLOCK = re.compile(r"^(?=A fact\b|Facts\b|Lesson \d|A task that )", re.MULTILINE)
-"""Where an entry of a notebook, a lesson or an account of an earlier task begins in what was recalled."""
+"""Where an entry of a notebook, a lesson or an account of an earlier task begins in the recalled text."""
 _QUOTE = "'"
 _QUOTED, _WORD = r"[^'\n]{1,60}", r"\b\w+"
 _STEP = re.compile(r"^> (.+)$", re.MULTILINE)
 
 
 def is_marked(line: str) -> bool:
-    """Whether this first line of an entry says that it may not hold any more."""
+    """Whether this first line of an entry says that the entry may be out of date."""
     return bool(_MARKED.search(line))
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact in a text. title: what a lesson about it is called; facts with the same title belong together."""
+    """One fact in a text. title: of a lesson about it; facts with the same title belong together."""
 
     form: Form
     key: tuple[str, ...]
@@ -36,8 +36,8 @@ class Form:
     """The sentence in which facts of one kind are stated.
 
     Attributes:
-        template: the sentence with slots `{name}`; one without quotes takes a word.
-        key: the slots that say what the fact is about; the one other slot is its value.
+        template: the sentence with slots `{name}`. A slot without quotes takes one word.
+        key: the slots that say what the fact is about. The other slot is its value.
         title: see `Fact`.
     """
 
@@ -49,12 +49,12 @@ class Form:
         return self.template.format(**slots)
 
     def facts(self, text: str) -> Iterator[Fact]:
-        """The facts of this form in the text, in its order."""
-        for found in self._pattern.finditer(text):
-            slots = found.groupdict()
+        """The facts of this form in the text, in order."""
+        for match in self._pattern.finditer(text):
+            slots = match.groupdict()
             key = tuple(slots[name] for name in self.key)
             (value,) = (slots[name] for name in slots if name not in self.key)
-            yield Fact(self, key, value, found[0], self.title.format(**slots))
+            yield Fact(self, key, value, match[0], self.title.format(**slots))
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -67,12 +67,12 @@ class Form:
 
 @dataclass(frozen=True)
 class Notes:
-    """The text of a question about a task, in its parts.
+    """The parts of a question about a task.
 
     Attributes:
         own: the task, and what this trial or earlier ones of the same task observed.
-        recalled: what stands before the task and counts.
-        marked: what stands there and is marked as to be checked or superseded.
+        recalled: the text before the task, without `marked`.
+        marked: the entries before the task that are marked as superseded or to be checked.
     """
 
     own: str
@@ -80,16 +80,17 @@ class Notes:
     marked: str
 
     @classmethod
-    def read(cls, text: str, opening: str, shown: Callable[[str], Iterable[str]]) -> Notes:
-        """opening: how the tasks of the family begin. The last one in the text is the task at hand.
+    def read(cls, text: str, opening: str, implied_facts: Callable[[str], Iterable[str]]) -> Notes:
+        """Read a question. The last task in it is the current one.
 
-        shown: the facts, as sentences, that an account shows by what worked without stating them.
+        Args:
+            opening: how the tasks of the family begin.
+            implied_facts: gives the facts, as sentences, that an account implies by what worked.
         """
         at = max(text.rfind(opening), 0)
-        blocks = ["\n".join((block, *shown(block))) for block in _BLOCK.split(text[:at])]
-        marked = [is_marked(block.partition("\n")[0]) for block in blocks]
-        parts = ["".join(b for b, m in zip(blocks, marked, strict=True) if m is which) for which in (False, True)]
-        return cls(text[at:], *parts)
+        blocks = ["\n".join((block, *implied_facts(block))) for block in _BLOCK.split(text[:at])]
+        marked = [block for block in blocks if is_marked(block.partition("\n")[0])]
+        return cls(text[at:], "".join(block for block in blocks if block not in marked), "".join(marked))
 
     @property
     def task(self) -> str:
@@ -98,17 +99,16 @@ class Notes:
 
     @cached_property
     def steps(self) -> Sequence[tuple[str, str]]:
-        """The actions of this trial with what each of them observed."""
+        """The actions of this trial, each with its observation."""
         pieces = _STEP.split(self.own)
-        return [
-            (action, seen.removesuffix(">").strip()) for action, seen in zip(pieces[1::2], pieces[2::2], strict=True)
-        ]
+        observations = [piece.removesuffix(">").strip() for piece in pieces[2::2]]
+        return list(zip(pieces[1::2], observations, strict=True))
 
     def values(self, form: Form, *key: str, marked: bool = False) -> Sequence[str]:
-        """What the text says of this, each value once, in the order in which they count.
+        """The values of a fact in the text, each once, in the order in which they count.
 
-        What this task showed counts first, the newest observation before older ones; then what was recalled, from its
-        top (accounts of earlier tasks stand newest first); last, where `marked` says so, what is to be checked.
+        The observations of this task are first, from the newest to the oldest. Then comes the recalled text, from its
+        top (accounts of earlier tasks begin with the newest), and with `marked`, last, the marked entries.
         """
         facts = [*reversed(list(form.facts(self.own))), *form.facts(self.recalled)]
         facts += form.facts(self.marked) if marked else ()

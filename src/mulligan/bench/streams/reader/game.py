@@ -1,4 +1,4 @@
-"""What the reader knows of `stream:game`: how rounds and facts are worded. No stance and no opening."""
+"""What the reader knows of `stream:game`: how rounds and facts are worded, but no stance and no opening."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ _STANCE = re.compile(r"Orlo takes the stance '(\w+)'")
 
 
 def act(notes: Notes) -> str:
-    """Strikes where the opening is known to be, else always at the same side."""
+    """Strike at the known opening, else always at the same side."""
     stance = _STANCE.findall(notes.own)[-1]
     return f"strike[{next(iter(notes.values(OPEN, stance, marked=True)), SIDES[0])}]"

@@ -1,4 +1,4 @@
-"""What the reader knows of `stream:service`: the operations, and how quirks are worded. No value of a quirk."""
+"""What the reader knows of `stream:service`: the operations, and how quirks are worded, but no value of a quirk."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ UNIT = Form(
 )
 FORMS = (HEADER, PREFIX, PAGE, TWICE, UNIT)
 
-_WENT_WELL = re.compile(r"call\[(\w+) (.+)\]\n.*\b200 \1: ")
+_SUCCESS = re.compile(r"call\[(\w+) (.+)\]\n.*\b200 \1: ")
 _FIELD = re.compile(r"(\w+)=(\S+)")
 _DONE = re.compile(r"^200 \w+: (\S+)$")
 
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of the service, as a task asks for it.
+    """An operation of the service.
 
     Attributes:
-        id: the field that holds an id.
-        more: the other field, if any.
-        quirk: of the other field, or of the id if there is none.
-        job: what is asked, with the fields in it.
+        id: the field for an id.
+        more: the other field, or "".
+        quirk: of the other field, or of the id if there is no other.
+        job: the words of a task. `{id}` and `{more}` stand for the numbers in these fields.
     """
 
     name: str
@@ -58,15 +58,14 @@ OPERATIONS = (
     Operation("cancel", "booking", "", "twice", "cancel the booking {id}"),
     Operation("refill", "tank", "litres", "unit", "refill the tank {id} with {more} litres"),
 )
-"""What the service offers, as its tasks say it. `{id}` and `{more}` are numbers."""
 
 
 def job_of(task: str) -> tuple[Operation, str, str]:
     """The operation that a task asks for, and the values of its fields."""
     for operation in OPERATIONS:
         pattern = operation.job.replace("{id}", r"(?P<id>\d+)").replace("{more}", r"(?P<more>\d+)")
-        if found := re.search(pattern, task):
-            return operation, found["id"], found.groupdict().get("more", "")
+        if match := re.search(pattern, task):
+            return operation, match["id"], match.groupdict().get("more", "")
     raise AssertionError(f"this is not a task of the stream: {task!r}")
 
 
@@ -74,26 +73,26 @@ def call_of(operation: Operation, fields: Mapping[str, str]) -> str:
     return f"call[{' '.join((operation.name, *(f'{name}={value}' for name, value in fields.items())))}]"
 
 
-def shown(account: str) -> Iterator[str]:
-    """The facts that an account shows by a call that went well."""
-    named = {operation.name: operation for operation in OPERATIONS}
-    for found in _WENT_WELL.finditer(account):
-        name, fields = found[1], dict(_FIELD.findall(found[2]))
-        if (operation := named.get(name)) is None or not {"header", operation.id} <= fields.keys():
+def implied_facts(account: str) -> Iterator[str]:
+    """The facts that an account implies by a successful call."""
+    operations = {operation.name: operation for operation in OPERATIONS}
+    for match in _SUCCESS.finditer(account):
+        name, fields = match[1], dict(_FIELD.findall(match[2]))
+        if (operation := operations.get(name)) is None or not {"header", operation.id} <= fields.keys():
             continue
-        third, given = operation.more or operation.id, fields.get(operation.more, "")
+        third, value = operation.more or operation.id, fields.get(operation.more, "")
         yield HEADER.state(operation=name, header=fields["header"])
         yield PREFIX.state(operation=name, field=operation.id, prefix=fields[operation.id].rstrip("0123456789"))
         if operation.quirk == "page":
-            yield PAGE.state(operation=name, page=given)
+            yield PAGE.state(operation=name, page=value)
         elif operation.quirk == "unit":
-            yield UNIT.state(operation=name, field=third, unit=given.lstrip("0123456789"))
+            yield UNIT.state(operation=name, field=third, unit=value.lstrip("0123456789"))
         for again in fields.keys() - {operation.id, operation.more, "header"}:
             yield TWICE.state(operation=name, field=third, again=again)
 
 
 def act(notes: Notes) -> str:
-    """Calls with every quirk that is known, and hands in what a call that went well gave."""
+    """Call with every known quirk, or answer with the result of a successful call."""
     if notes.steps and (done := _DONE.match(notes.steps[-1][1])):
         return f"answer[{done[1]}]"
     operation, id, more = job_of(notes.task)
