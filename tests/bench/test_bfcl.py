@@ -20,6 +20,7 @@ from each_row import each_row
 from mulligan.bench.bfcl._calls import calls_of
 from mulligan.bench.bfcl._wheel import dialogues, run_services
 from mulligan.bench.bfcl.bfcl import Bfcl
+from mulligan.bench.bfcl.environments.bfcl import BfclWorld
 from mulligan.bench.harness.fetching import fetch
 from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.core.benchmarks import Source
@@ -102,6 +103,13 @@ async def test_words_that_a_foresight_refuses_end_no_turn(wheel: Path) -> None:
     finished = await ran(wheel, model, limit=1, foresight={}, check_before="Stop")
     assert finished.results[0].status == "solved", finished.results[0].text
     assert "- find(title): Say where a book is." in model.questions[0].messages[0].text
+
+
+async def test_a_dialogue_that_is_over_stays_over(wheel: Path) -> None:
+    world = BfclWorld(files=[str(wheel)], task="multi_turn_base_0", sandbox=LocalSandbox())
+    await world.reset()
+    steps = [await world.step(action) for action in ("One.", "Two.", "Three.", "find(title='Heat')")]
+    assert [step.outcome is not None and step.outcome.done for step in steps] == [False, True, True, True]
 
 
 async def test_services_that_cannot_run_are_an_error_and_not_a_failure(wheel: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reads the calls in an action. Only literal arguments pass, so that nothing else of an action is ever evaluated."""
+"""Reads the calls in an action. Arguments must be literals or calls, so that nothing else of an action is evaluated."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from mulligan.plugins import calls_in, literal
 
 
 def calls_of(action: str, functions: Collection[str]) -> tuple[str, ...] | None:
-    """The calls in an action, as Python; None for any other text.
+    """The calls in an action, as Python. None for any other text.
 
-    A call of a function that is not in `functions` is reduced to its name, which fails when it is evaluated.
+    A call of a function that is not in `functions` becomes its name alone, which fails when it is evaluated.
     """
     return calls_in(action, lambda node: ast.unparse(_checked(node, functions)))
 
 
 def _checked(node: ast.expr, functions: Collection[str]) -> ast.expr:
-    """The call. Raises `ValueError` for what is no call of a name with literals or further such calls."""
+    """The call. Raises `ValueError` if it is not the call of a name with literals or other such calls."""
     if not isinstance(node, ast.Call) or any(keyword.arg is None for keyword in node.keywords):
         raise ValueError
     name = node.func

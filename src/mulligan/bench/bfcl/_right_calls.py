@@ -1,4 +1,4 @@
-"""The right calls of each task as a recorded episode, for replays only: a user's bank never learns a target."""
+"""The right calls of each task as a recorded episode. Only replays use it: a user's bank never learns a target."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CATEGORY = "base"
 
 
 async def right_episodes(sandbox: Sandbox, files: Sequence[Path]) -> Mapping[str, Episode]:
-    """By the task's id. Raises `InvalidInput`, `WorldError`."""
+    """The right calls of each task as a recorded episode, by the task's id. Raises `InvalidInput`, `WorldError`."""
     wheel = wheel_of(files)
     tasks, answers = dialogues(wheel, CATEGORY), cast(Mapping[str, list[list[str]]], truths(wheel, CATEGORY))
     items: list[Json] = [
@@ -25,7 +25,7 @@ async def right_episodes(sandbox: Sandbox, files: Sequence[Path]) -> Mapping[str
 
 
 def _episode(id: str, task: Dialogue, answers: Sequence[Sequence[str]], results: Sequence[str]) -> Episode:
-    left, steps = iter(results), list[Step]()
+    rest, steps = iter(results), list[Step]()
     for turn, calls in enumerate(answers):
-        steps += [Step(observation=task.opening(turn)), *(Step(action=call, observation=next(left)) for call in calls)]
+        steps += [Step(observation=task.opening(turn)), *(Step(action=call, observation=next(rest)) for call in calls)]
     return Episode(f"{id}.right", Task(task.turns[0]), trials=(Trial(1, Attempt("", tuple(steps))),))

@@ -26,8 +26,10 @@ def main() -> None:
 
 
 def perform(item: Mapping[str, Any], owner: str) -> list[str]:
-    """The results of the last step. owner: begins the names of the variables in which BFCL keeps the services,
-    so that those of each owner begin anew."""
+    """The results of the last step.
+
+    owner: the prefix of the variables in which BFCL keeps the services, so that each owner starts with new ones.
+    """
     execute = importlib.import_module(f"{_PACKAGE}.multi_turn_utils").execute_multi_turn_func_call
     entry, results = item["entry"], list[str]()
     for calls in item["calls"]:

@@ -1,6 +1,6 @@
 """Reads the tasks of BFCL's multi-turn part from its wheel, and runs its services and its checker in the sandbox.
 
-The wheel stays packed: Python imports the services from it. docs/benchmark-bfcl.md says what of it is used.
+The wheel stays packed: Python imports the services from it. docs/benchmark-bfcl.md says which parts are used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mulligan.bench.bfcl._calls import calls_of
 from mulligan.plugins import InvalidInput, Job, Json, Sandbox, Tool, WorldError, objects
 
 SECONDS = 60.0
-"""For one run of the services."""
+"""Time limit for one run of the services."""
 OUTPUT = 8_000_000
 _DATA = "bfcl_eval/data"
 _DOCS = {
@@ -39,13 +39,13 @@ _TYPES = {"dict": "object", "float": "number", "tuple": "array"}
 
 @dataclass(frozen=True)
 class Dialogue:
-    """A task: what the user says in each turn, and the functions that there are.
+    """A task: the user's words in each turn, and the functions.
 
     Attributes:
-        entry: what the services and the checker need of it.
+        entry: the part of BFCL's row that the services and the checker need.
         turns: the user's words, by turn.
-        functions: all of them, by name.
-        additions: names of functions that there are only from a later turn on, by that turn.
+        functions: all functions, by name.
+        additions: the names of functions that a later turn adds, by that turn.
     """
 
     entry: Mapping[str, Json]
@@ -54,18 +54,18 @@ class Dialogue:
     additions: Mapping[int, tuple[str, ...]]
 
     def functions_in(self, turn: int) -> tuple[Tool, ...]:
-        """The functions that there are in this turn, counted from 0."""
+        """The available functions in this turn, counted from 0."""
         later = {name for at, names in self.additions.items() if at > turn for name in names}
         return tuple(tool for name, tool in self.functions.items() if name not in later)
 
     def opening(self, turn: int) -> str:
-        """What begins this turn: the user's words, or the names of new functions."""
+        """The text that begins this turn: the user's words, or the names of new functions."""
         if names := self.additions.get(turn):
             return f"New functions: {', '.join(names)}. With them, do what could not be done before."
         return f"User: {self.turns[turn]}"
 
     def in_turns(self, actions: Sequence[str]) -> list[list[tuple[str, ...]]]:
-        """The calls of each action, by turn; an action without calls ends a turn, and the last turn is open."""
+        """The calls of each action, by turn. An action without calls ends a turn, so the last turn has not ended."""
         turns: list[list[tuple[str, ...]]] = [[]]
         for action in actions:
             calls = calls_of(action, self.functions)
@@ -88,7 +88,7 @@ def wheel_of(files: Sequence[Path]) -> Path:
 def dialogues(wheel: Path, category: str) -> Mapping[str, Dialogue]:
     """The tasks of a category by their ids, in order. Raises `InvalidInput`."""
     docs = {service: _rows(wheel, f"multi_turn_func_doc/{file}.json") for service, file in _DOCS.items()}
-    found = dict[str, Dialogue]()
+    by_id = dict[str, Dialogue]()
     for row in _rows(wheel, f"BFCL_v4_multi_turn_{category}.json"):
         try:
             services: list[str] = row["involved_classes"]
@@ -97,9 +97,9 @@ def dialogues(wheel: Path, category: str) -> Mapping[str, Dialogue]:
             additions = {int(turn): tuple(names) for turn, names in row.get("missed_function", {}).items()}
             entry = {key: row[key] for key in ("id", "initial_config", "involved_classes")}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InvalidInput(f"{wheel}: a task of {category} is not in BFCL's form: {error!r}.") from error
-        found[str(row["id"])] = Dialogue(entry, turns, tools, additions)
-    return found
+            raise InvalidInput(f"{wheel}: a task of {category} is not in BFCL's format: {error!r}.") from error
+        by_id[str(row["id"])] = Dialogue(entry, turns, tools, additions)
+    return by_id
 
 
 def truths(wheel: Path, category: str) -> Mapping[str, Json]:
@@ -141,17 +141,17 @@ def _rows(wheel: Path, file: str) -> list[dict[str, Any]]:
 
 
 def _tool(row: Mapping[str, Any]) -> Tool:
-    """The function in the words of its own description, without the sentence on its service."""
+    """The function with its own description, without the sentence about its service."""
     description = str(row["description"]).rpartition("Tool description: ")[2].strip()
     return Tool(str(row["name"]), description, _schema(row["parameters"]))
 
 
-def _schema(given: Any) -> Any:
-    if isinstance(given, list):
-        return [_schema(each) for each in cast(list[Any], given)]
-    if not isinstance(given, dict):
-        return given
-    schema = {key: _schema(value) for key, value in cast(dict[str, Any], given).items()}
+def _schema(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_schema(each) for each in cast(list[Any], value)]
+    if not isinstance(value, dict):
+        return value
+    schema = {key: _schema(part) for key, part in cast(dict[str, Any], value).items()}
     match schema.get("type"):
         case "any":
             del schema["type"]

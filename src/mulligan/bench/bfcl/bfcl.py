@@ -1,7 +1,7 @@
-"""The multi-turn part of BFCL (Patil et al. 2025): serve a user by calls of functions, turn after turn.
+"""The multi-turn part of BFCL (Patil et al. 2025): serve a user by calling functions, turn after turn.
 
-BFCL's own checker judges: the state of the services after each turn, and the results that the calls had to give. It
-runs when the episode is over; the loop does not see its verdict.
+BFCL's own checker compares the state of the services after each turn, and the results of the calls. It runs when the
+episode is over. The loop does not see its verdict.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from mulligan.plugins import Case, Episode, InvalidInput, Json, Method, Sandbox,
 FIRST = "first turn"
 """The name of the part of a score that says whether the first turn was right."""
 ANSWERS = 200
-"""The most answers of a model in a task: more than seven turns of 20 steps need."""
+"""The maximum number of answers of a model in a task, more than seven turns of 20 steps."""
 
 
 class Bfcl:
     """The benchmark. A case is a dialogue.
 
     Args:
-        category: of the multi-turn part. `miss_func`: a function is missing until the user adds it; `miss_param`: the
-            user at first leaves out a value; `long_context`: results are long.
+        category: the category of the multi-turn part. `miss_func`: a function is missing until the user adds it.
+            `miss_param`: at first, the user leaves out a value. `long_context`: results are long.
     """
 
     title = "BFCL v4, multi-turn: serve a user by calling functions (base, miss_func, miss_param, long_context)"

@@ -1,7 +1,7 @@
 """The environment of BFCL's multi-turn tasks: a user who speaks in turns, and functions of simulated services.
 
-An action is one or more calls, or else words to the user, which end the turn. The services run in the sandbox. They
-keep no process: each step repeats the earlier calls, which takes less time than a model's answer.
+An action is one or more calls, or words to the user, which end the turn. The services run in the sandbox. No process
+keeps their state: each step repeats the earlier calls, which takes less time than a model's answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mulligan.bench.bfcl._wheel import Dialogue, dialogues, run_services, wheel_
 from mulligan.plugins import InvalidInput, Json, Outcome, Sandbox, Step, Tool
 
 STEPS = 20
-"""The most steps of a turn, as in BFCL."""
+"""The maximum number of steps in a turn, as in BFCL."""
 PREFIX = "multi_turn_"
 
 
@@ -21,7 +21,7 @@ class BfclWorld:
     """The environment.
 
     Args:
-        files: the wheels of BFCL and of what it imports.
+        files: the wheels of BFCL and of the packages that it imports.
         task: the id of the task, such as "multi_turn_base_0".
     """
 
@@ -41,7 +41,7 @@ class BfclWorld:
         self._actions.append(action)
         turns = self._dialogue.in_turns(self._actions)
         turn, steps = len(turns) - 1, turns[-1]
-        if turn == len(self._dialogue.turns):
+        if turn >= len(self._dialogue.turns):
             return Step(action=action, observation="The user is done.", outcome=Outcome(done=True))
         if not steps:
             return Step(action=action, observation=self._dialogue.opening(turn), outcome=Outcome())
@@ -53,7 +53,7 @@ class BfclWorld:
         return Step(action=action, observation="\n".join(results), outcome=Outcome(halted=halted))
 
     async def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
-        """The functions after these actions: some tasks add functions in a later turn."""
+        """The available functions after these actions, because some tasks add functions in a later turn."""
         return self._dialogue.functions_in(len(self._dialogue.in_turns(actions)) - 1)
 
     async def close(self) -> None:
@@ -62,7 +62,7 @@ class BfclWorld:
     @property
     def _dialogue(self) -> Dialogue:
         category = self._task.removeprefix(PREFIX).rpartition("_")[0]
-        found = dialogues(wheel_of(self._wheels), category).get(self._task)
-        if found is None:
+        dialogue = dialogues(wheel_of(self._wheels), category).get(self._task)
+        if dialogue is None:
             raise InvalidInput(f"BFCL has no multi-turn task {self._task!r}.")
-        return found
+        return dialogue
