@@ -79,6 +79,15 @@ def test_it_is_refused_where_no_hook_would_hold_the_agent(home: Path, place: Fol
     file.write_text('{"disableAllHooks": true, ' + good.lstrip()[1:])
     with pytest.raises(InvalidInput, match="disableAllHooks"):
         agents_that_hold(str(place.path), 5)
+    file.write_text(good)
+    (home / ".codex").mkdir()
+    (home / ".codex" / "hooks.json").write_text(good.replace("claude", "codex"))
+    kept, codex = agents_that_hold(str(place.path), 5)
+    assert kept == "Kept working: Claude Code."
+    assert codex.startswith("Codex CLI would not run the check")
+    with pytest.raises(InvalidInput, match="Codex CLI would not run the check"):
+        agents_that_hold(str(place.path), 5, "codex")
+    (home / ".codex" / "hooks.json").unlink()
     file.write_text("{}")
     with pytest.raises(InvalidInput, match="mulligan hooks install"):
         agents_that_hold(str(place.path), 5)

@@ -15,9 +15,9 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
     only: the name of an agent in whose session the goal is set; "": any.
 
     Raises:
-        InvalidInput: No agent would be held at work, or one only seemingly: its hooks are older or not trusted.
+        InvalidInput: No agent would be held at work; the message says why, such as older hooks or missing trust.
     """
-    lines: list[str] = []
+    lines, not_held = list[str](), list[str]()
     here = Path(folder)
     holding: list[CodingAgent] = []
     for name, _, path, text in install.installations(here):
@@ -26,16 +26,17 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
             continue
         given = doctor.commands(of, path, text)
         if why := doctor.does_not_hold(of, given, here):
-            raise InvalidInput(f"{of.title} would not run the check because of {path}: {why}")
-        if of not in holding:
+            not_held.append(f"{of.title} would not run the check because of {path}: {why}")
+        elif of not in holding:
             holding.append(of)
     if not holding:
         plugged = [name for name in ("claude", "codex", "gemini") if doctor.plug_in(agent(name), here)]
         if not plugged:
-            raise InvalidInput(
+            nobody = (
                 "No coding agent has Mulligan's hooks here, so nothing would run the check: `mulligan hooks install`. "
-                "opencode has no such hook: use `mulligan goal --run opencode CHECK TASK`."
             )
+            instead = "opencode has no such hook: use `mulligan goal --run opencode CHECK TASK`."
+            raise InvalidInput("\n".join(not_held) or nobody + instead)
         lines.append(f"Kept working, if their plug-in has this version: {', '.join(plugged)}.")
     for of in holding:
         tried = "" if of.tried else " (according to its documentation; untested)"
@@ -44,4 +45,4 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
             lines.append(
                 f"{of.title} ends a turn after {of.holds_in_row} blocked stops in a row, whatever --tries says."
             )
-    return lines
+    return [*lines, *not_held]
