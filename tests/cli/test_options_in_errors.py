@@ -45,3 +45,10 @@ def test_no_error_of_the_library_names_an_option() -> None:
         if str(file.relative_to(source)) not in allowed:
             raised = re.findall(r"raise \w+\((?:[^()]|\([^()]*\))*\)", file.read_text(encoding="utf-8"))
             assert [text for text in raised if OPTION.search(text)] == [], file
+
+
+def test_an_error_of_the_system_names_the_file_first() -> None:
+    assert message_of(FileNotFoundError(2, "No such file or directory", "notes.md")) == (
+        "notes.md: No such file or directory"
+    )
+    assert message_of(OSError("no number")) == "no number"

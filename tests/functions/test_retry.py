@@ -224,6 +224,14 @@ def test_the_best_result_is_returned_with_a_warning(caplog: pytest.LogCaptureFix
     assert "act was not solved in 3 tries" in caplog.text
 
 
+def test_notes_that_name_no_parameter_are_refused_beside_a_parameter_for_notes() -> None:
+    with pytest.raises(mulligan.MulliganError, match="has no parameter 'promt' for the failures"):
+
+        @mulligan.retry(judge=in_euros, notes="promt")
+        def ask(prompt: str, notes: Notes) -> str:
+            return prompt
+
+
 def test_notes_are_appended_to_the_argument_that_is_named() -> None:
     prompts = list[str]()
 
@@ -291,7 +299,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"judge": None, "record": "always"}, "record must be True, False or 'required', not 'always'"),
     ({"task": 3}, "task must be a function or a string, not 3"),
     ({"notes": 3}, "notes must be a string, not 3"),
-    ({"store": "sqlite:///x.db"}, "store must be a store, not 'sqlite:///x.db'"),
+    ({"store": "sqlite:///x.db"}, "store must be a store, not 'sqlite:///x.db'. MULLIGAN_STORE names a store"),
     ({"reads": 3}, "'reads' must have answer and attempt, not 3"),
     ({"wait": "1"}, "'wait' must be the seconds of the first wait"),
     ({"wait": -1}, "'wait' must be the seconds of the first wait"),
@@ -497,4 +505,4 @@ def test_the_limit_that_ended_a_call_is_named(caplog: pytest.LogCaptureFixture) 
         return "x"
 
     assert act() == "x"
-    assert "act was not solved in 1 tries (over_budget: 0.0 of 1e-06 seconds used)" in caplog.text
+    assert "act was not solved in 1 try (over_budget: 0.0 of 1e-06 seconds used)" in caplog.text

@@ -205,6 +205,8 @@ TRANSIENT: list[tuple[Exception, bool]] = [
     (Refused(code="ENOENT"), False),
     (OSError(errno.EHOSTUNREACH, "No route to host"), True),
     (OSError(errno.ENOENT, "No such file"), False),
+    (OSError(errno.ENOSPC, "No space left on device"), True),
+    (OSError(errno.EMFILE, "Too many open files"), True),
     (socket.gaierror(socket.EAI_AGAIN, "try again"), True),
     (Refused(response={"ResponseMetadata": {"HTTPStatusCode": 503}}), True),
     (raised_from(ConnectionRefusedError("no")), True),

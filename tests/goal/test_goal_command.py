@@ -14,6 +14,7 @@ from goal_kit import Folder
 from mulligan.cli.main import cli
 from mulligan.core.errors import InvalidInput
 from mulligan.goals.person import MARKS, agent_above
+from mulligan.goals.state import Goals
 from mulligan.hooks.goal_prompt import wished
 from mulligan.hooks.holding import agents_that_hold
 
@@ -52,6 +53,13 @@ def test_a_goal_is_set_shown_paused_and_cleared(home: Path, place: Folder, monke
         assert run.invoke(cli, ["goal", action]).exit_code == 0
         assert place.now().state == state
     assert isinstance(run.invoke(cli, ["goal", "clear"]).exception, InvalidInput)
+
+
+def test_an_agent_that_cannot_be_started_sets_no_goal(home: Path) -> None:
+    ran = CliRunner().invoke(cli, ["goal", "--run", "no-such-agent -p", "python3 check.py", "Make the words right."])
+    assert "'no-such-agent' was not found: install it" in str(ran.exception)
+    with Goals() as goals:
+        assert goals.standing() == []
 
 
 @each_row("mark", MARKS)

@@ -7,8 +7,9 @@ import os
 import secrets
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from mulligan.actors.command import split_command
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
 from mulligan.goals import message
@@ -18,7 +19,6 @@ from mulligan.goals.state import OPEN, PASSED, Goals
 from mulligan.goals.turn import RUN, stop
 from mulligan.sessions.agents import NAMES, agent
 from mulligan.sessions.events import Notice
-from mulligan.text.command_lines import split_line
 
 _PATIENCE = 86400.0
 
@@ -71,7 +71,12 @@ def in_words(goals: Goals, goal: Row) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run_agent(command: str, task: str, folder: str, say: Callable[[str], None]) -> int:
+def agent_words(command: str) -> Sequence[str]:
+    """The words of a coding agent's command, or of the agent of this name. Raises `InvalidInput` if it cannot start."""
+    return split_command((agent(command).command if command in NAMES else "") or command)
+
+
+def run_agent(words: Sequence[str], task: str, folder: str, say: Callable[[str], None]) -> int:
     """Starts a coding agent on a task with the goal of a folder, and again with the output of the check, until the goal
     is reached or ends.
 
@@ -81,7 +86,6 @@ def run_agent(command: str, task: str, folder: str, say: Callable[[str], None]) 
         0 if the goal was reached, else 1.
     """
     run = secrets.token_hex(6)
-    words = split_line((agent(command).command if command in NAMES else "") or command)
     os.environ[RUN] = run
     with Goals() as goals:
         goal = Place(folder).goal(goals.standing())

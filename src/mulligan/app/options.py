@@ -243,7 +243,8 @@ def _check(entry: Option, value: Any) -> None:
         all_classes: dict[str, Any] = {**vars(protocols), **vars(limits), **_CLASSES}
         mismatch = not isinstance(value, tuple(all_classes[name] for name in classes.split()))
         if mismatch or (isinstance(value, bool) and entry.kind != "bool"):
-            raise _invalid(f"{entry.name} must be {words}, not {value!r}.")
+            advice = " MULLIGAN_STORE names a store by its address." if entry.name == "store" else ""
+            raise _invalid(f"{entry.name} must be {words}, not {value!r}.{advice}")
     if entry.least is not None and value < entry.least:
         raise _invalid(f"{entry.name} must be at least {entry.least}, not {value}.")
 

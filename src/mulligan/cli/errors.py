@@ -55,7 +55,10 @@ def message_of(error: BaseException) -> str:
         value = re.sub(r"^'([^'\s]+)'$", r"\1", found[2])
         return _OPTIONS[found[1]] if value in ("", "True") else f"{_OPTIONS[found[1]]} {value}"
 
-    return _ARGUMENT.sub(option, str(error))
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = ": ".join(map(str, filter(None, (error.filename, error.strerror))))
+    return _ARGUMENT.sub(option, text)
 
 
 def report(error: Exception, run: str = "") -> int:

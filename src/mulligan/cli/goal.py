@@ -232,13 +232,14 @@ def _status(as_json: bool) -> int:
 
 
 def _run(agent: str, words: tuple[str, ...], given: dict[str, Any]) -> int:
-    from mulligan.app.goals import run_agent
+    from mulligan.app.goals import agent_words, run_agent
     from mulligan.goals.setting import person_only
 
     if len(words) not in ((1,) if _names_judge(given) else (1, 2)):
         raise InvalidInput(
             '--run takes a task, or a check and a task: mulligan goal --run "claude -p" "Fix the tests".'
         )
+    words_of_agent = agent_words(agent)
     person_only("start an agent under a goal", os.getcwd())
     if len(words) == 2 or _names_judge(given):
         from mulligan.app.config import load
@@ -248,4 +249,4 @@ def _run(agent: str, words: tuple[str, ...], given: dict[str, Any]) -> int:
         with Goals() as goals:
             wish = _wish(words[0] if len(words) == 2 else "", given)
             set_goal(goals, wish, os.getcwd(), str(load().store), "person")
-    return run_agent(agent, words[-1], os.getcwd(), say)
+    return run_agent(words_of_agent, words[-1], os.getcwd(), say)

@@ -26,8 +26,11 @@ _TRANSIENT = re.compile(
     re.IGNORECASE,
 )
 """Names of exceptions whose classes may not be imported here, and codes that they carry."""
-_UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN})
-"""Error numbers of a lost connection for which `OSError` has no subclass."""
+_OF_MACHINE = frozenset(
+    {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
+    | {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE}
+)
+"""Error numbers of a lost connection, a full disk or too many open files, for which `OSError` has no subclass."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def seconds_to_wait(
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the exception says nothing about the answer: a rate limit, a lost connection, a failing server.
+    """Whether the exception says nothing about the answer: a rate limit, a failing server, a full disk.
 
     An exception that was raised from such a one counts too, and so does a group of nothing else.
     """
@@ -98,8 +101,8 @@ def _is_transient(error: BaseException) -> bool:
     status = _status(error)
     if status is not None:
         return status in TRANSIENT_STATUSES or status >= 500
-    unreachable = isinstance(error, OSError) and error.errno in _UNREACHABLE
-    if unreachable or isinstance(error, (ConnectionError, TimeoutError)):
+    of_machine = isinstance(error, OSError) and error.errno in _OF_MACHINE
+    if of_machine or isinstance(error, (ConnectionError, TimeoutError)):
         return True
     return any(_TRANSIENT.search(kind.__name__) for kind in type(error).__mro__[:-3])
 

@@ -72,12 +72,14 @@ class Memory:
             What was learned. Without a model, only rules learn facts; `nothing_because` says why nothing was learned.
 
         Raises:
-            InvalidInput: the messages cannot be read, or `why` is given without `success`.
+            InvalidInput: the messages cannot be read, or `why` is not a string, or is given without `success`.
         """
         if not isinstance(task, str | None):
             raise InvalidInput(f"task must be a string, not {task!r}.")
         if success is not None and not isinstance(success, bool):
             raise InvalidInput(f"success must be True, False, or None if it is unknown, not {success!r}.")
+        if not isinstance(why, str):
+            raise InvalidInput(f"why must be a string, not {why!r}.")
         if why and success is None:
             raise InvalidInput("`why` explains success or failure, so `success` is needed as well.")
         transcript = read_messages(messages)

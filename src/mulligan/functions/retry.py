@@ -259,7 +259,7 @@ def _where_notes_go(
     """
     parameters = signature.parameters
     for parameter, annotation in annotations.items():
-        if parameter in parameters and _is_notes(annotation):
+        if parameter in parameters and _is_notes(annotation) and (notes in (None, "notes") or notes in parameters):
             return parameter, None
     if notes is None:
         return None, None
