@@ -161,7 +161,7 @@ class TaskFeedback:
         """Returns what `to_feedback` made this feedback from, or None if it did not make it."""
         evidence: Any = feedback.evidence if feedback else None
         task: Any = cast(Mapping[str, Any], evidence).get(TASK) if isinstance(evidence, Mapping) else None
-        record = cast(Mapping[str, Any], task) if isinstance(task, Mapping) else {}
+        record: Mapping[str, Any] = cast(Mapping[str, Any], task) if isinstance(task, Mapping) else {}
         if feedback is None or not isinstance(record.get("success"), bool):
             return None
         images, values = iter(feedback.images), dict[str, Any]()

@@ -1,6 +1,6 @@
-"""Word the past for a model. Text from a model or a trajectory is data: it is fenced and labelled.
+"""Writes the past of an episode for a prompt. Text from a model or a trajectory is data: it is fenced and labelled.
 
-Works alone, inside somebody else's agent: `reflections_text(["…"])`, `fenced("text")`, `attempt_text(attempt)`.
+Use it alone in your own agent: `reflections_text(["…"])`, `fenced("text")`, `attempt_text(attempt)`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from mulligan.text.evidence import finding_text
 from mulligan.text.thoughts import output_of
 from mulligan.text.truncate import estimate, truncate, truncate_text
 
-# What an attempt may take in a prompt (the budget of Reflexion's code for a trajectory).
 TOKENS = 1600
+"""The tokens of an attempt in a prompt, as many as Reflexion's code gives a trajectory."""
 
 LAYER_HEADS: Mapping[Layer, str] = {
     "tactical": "On single actions",
@@ -30,39 +30,39 @@ EVIDENCE = (
 
 
 def fenced(text: str, language: str = "") -> str:
-    """`text` in a code fence that is longer than any fence inside it."""
+    """Returns `text` in a code fence that is longer than any fence inside it."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def task_text(task: Task) -> str:
-    """The prompt, and the inputs by name where there are any."""
+    """Returns the prompt, and the inputs with their names."""
     inputs = "\n".join(f"{name}: {value}" for name, value in task.inputs.items())
     return f"{task.prompt.strip()}\n\n{inputs}".strip()
 
 
 def kind_text(task: Task) -> str:
-    """The kind of a task and where it comes from; "" where nobody looked for one."""
+    """Returns the kind of a task and how it was determined."""
     origin = task.kind_from
     if origin is None:
         return task.kind
-    how: str = origin.by
+    method: str = origin.by
     if origin.by == "rule":
-        how = f"by the rule {origin.rule}"
+        method = f"by the rule {origin.rule}"
     elif origin.similarity is not None:
         near = f"similarity {origin.similarity:.2f}, at least {origin.least or 0:.2f} needed"
-        how = f"by cluster, {near}" if task.kind else f"the nearest cluster, {origin.nearest}, is too far: {near}"
-    return f"{task.kind or 'none'} ({how})"
+        method = f"by cluster, {near}" if task.kind else f"the nearest cluster, {origin.nearest}, is too far: {near}"
+    return f"{task.kind or 'none'} ({method})"
 
 
 def labelled(label: str, text: str, language: str = "") -> str:
-    """A heading line and the fenced text; nothing for empty text."""
+    """Returns a line with the label and the fenced text, or "" if the text is empty."""
     return f"{label}:\n{fenced(text, language)}" if text.strip() else ""
 
 
 def trajectory_text(steps: Sequence[Step], first: int = 1) -> str:
-    """`Thought n:`, `Check n:`, `Action n:`, `Observation n:` lines; absent parts are left out."""
+    """Returns the steps as `Thought n:`, `Check n:`, `Action n:` and `Observation n:` lines, without empty ones."""
     lines = [
         f"{name} {number}: {value}"
         for number, step in enumerate(steps, first)
@@ -78,25 +78,25 @@ def trajectory_text(steps: Sequence[Step], first: int = 1) -> str:
 
 
 def check_text(check: Check) -> str:
-    """In one line, what a check before an action found and what was decided. "" for an action that is not critical."""
+    """Returns the risk of an action and the decision about it on one line, or "" if the action is not critical."""
     if not check.critical:
         return ""
-    why = f" ({check.reason})" if check.reason else ""
+    reason = f" ({check.reason})" if check.reason else ""
     match check.decision:
         case "change":
-            decision = f"not {check.action}, but {check.change}{why}."
+            decision = f"not {check.action}, but {check.change}{reason}."
         case "ask" if check.answer:
-            decision = f"a person was asked{why}: {check.question} The answer: {check.answer}"
+            decision = f"a person was asked{reason}: {check.question} The answer: {check.answer}"
         case "ask":
-            decision = f"a person should have been asked{why}: {check.question} Nobody was there."
+            decision = f"a person should have been asked{reason}: {check.question} Nobody was there."
         case "go_on":
-            decision = f"go on{why}."
+            decision = f"go on{reason}."
     risk = f"What could go wrong: {check.risk} " if check.risk else ""
     return " ".join(f"{risk}Decision: {decision}".split())
 
 
 def refusal_text(check: Check) -> str:
-    """What an agent observes in place of an action that was not performed."""
+    """Returns what an agent observes if its action was not performed."""
     if check.answer:
         return f"Not performed. A person was asked, and said: {check.answer}"
     if check.decision == "ask":
@@ -105,14 +105,17 @@ def refusal_text(check: Check) -> str:
 
 
 def observed_text(step: Step) -> str:
-    """What the agent itself is shown of a step's end: what was observed, below what was changed by a check."""
-    changed = step.check is not None and step.check.performed and step.check.change
-    return f"[{check_text(step.check)}]\n{step.observation}" if step.check and changed else step.observation
+    """Returns a step's observation for the agent, after the change that a check made to its action."""
+    if step.check and step.check.performed and step.check.change:
+        return f"[{check_text(step.check)}]\n{step.observation}"
+    return step.observation
 
 
 def attempt_text(attempt: Attempt, *, tokens: int = TOKENS, language: str = "") -> str:
-    """The attempt for a prompt: its trajectory with the longest observations shortened, then its output, unless that is
-    the last action of the trajectory."""
+    """Returns the attempt for a prompt: its trajectory, with the longest observations shortened, and its output.
+
+    An output that is the trajectory's last action is not repeated.
+    """
     steps = trajectory_text(truncate(attempt.steps, tokens))
     answer = output_of(attempt)
     if steps and answer == attempt.steps[-1].action:
@@ -123,7 +126,7 @@ def attempt_text(attempt: Attempt, *, tokens: int = TOKENS, language: str = "") 
 
 
 def feedback_text(feedback: Feedback | None, *, tokens: int = TOKENS) -> str:
-    """What the evaluator said, labelled; says so when there was no verdict."""
+    """Returns the text of the feedback, with a label that says whether there was a verdict."""
     if feedback is None or not feedback.text.strip():
         return ""
     unknown = " (no verdict)" if feedback.passed is None else ""
@@ -131,10 +134,10 @@ def feedback_text(feedback: Feedback | None, *, tokens: int = TOKENS) -> str:
 
 
 def evidence_text(findings: Sequence[Finding], *, tokens: int = TOKENS) -> str:
-    """What earlier trials failed, fenced and labelled: the first finding always, the others as far as they fit.
+    """Returns the failed checks of earlier trials, fenced and labelled, or "" if there are none.
 
-    A finding that is too long keeps its head and its end, where programs say what went wrong. How many were left out
-    is said. Nothing for none.
+    The first finding is always included, and the others while they fit; a last line counts those left out. A long
+    finding keeps its beginning and its end, where programs print their errors.
     """
     lines: list[str] = []
     left = tokens
@@ -145,34 +148,33 @@ def evidence_text(findings: Sequence[Finding], *, tokens: int = TOKENS) -> str:
             lines.append(f"… and {len(findings) - number} more, left out")
             break
         lines.append(text)
-    between = "\n\n" if any("\n" in line for line in lines) else "\n"
-    return labelled(EVIDENCE, between.join(lines)) if lines else ""
+    separator = "\n\n" if any("\n" in line for line in lines) else "\n"
+    return labelled(EVIDENCE, separator.join(lines))
 
 
 def reflections_text(reflections: Iterable[str]) -> str:
-    """A bullet each, oldest first, lines folded; nothing for none."""
+    """Returns a list with each reflection as one line, in order."""
     return "\n".join(f"- {' '.join(text.split())}" for text in reflections if text.strip())
 
 
 def layers_text(layers: Mapping[str, str]) -> str:
-    """The lessons of one reflection by layer, a line each with its heading; nothing for none."""
+    """Returns the lessons of one reflection, a line for each layer."""
     return "\n".join(f"{LAYER_HEADS[name]}: {' '.join(layers[name].split())}" for name in LAYERS if layers.get(name))
 
 
 def lessons_text(reflections: Sequence[Reflection]) -> str:
-    """A bullet for each reflection, oldest first; those with layers below, under a heading for each layer."""
-    parts = [reflections_text(one.text for one in reflections if not one.layers)]
+    """Returns a list of the reflections without layers, then a list of the others for each layer."""
+    parts = [reflections_text(reflection.text for reflection in reflections if not reflection.layers)]
     for layer, head in LAYER_HEADS.items():
-        if bullets := reflections_text(one.layers.get(layer, "") for one in reflections):
+        if bullets := reflections_text(reflection.layers.get(layer, "") for reflection in reflections):
             parts.append(f"{head}:\n{bullets}")
     return "\n".join(part for part in parts if part)
 
 
 def past_text(past: Past, *, tokens: int = TOKENS, language: str = "") -> str:
-    """What the strategy chose to show: the previous attempt with its feedback, the evidence, then the lessons, oldest
-    first.
+    """Returns what the strategy shows: the previous attempt with its feedback, the evidence, and the lessons.
 
-    Empty when there is nothing to show, so that a first trial's prompt is the bare task.
+    A first trial has no past, so that its prompt is the task alone.
     """
     parts: list[str] = []
     if past.last:
@@ -187,26 +189,25 @@ def past_text(past: Past, *, tokens: int = TOKENS, language: str = "") -> str:
 
 
 def result_text(attempt: Attempt) -> str:
-    """The attempt's output; where there is none because it was halted, why."""
+    """Returns the attempt's output, or why it was halted before it gave one."""
     halted = attempt.outcome.halted if attempt.outcome else None
     answer = output_of(attempt)
     return f"(no result: {halted})" if halted and not answer.strip() else answer
 
 
 def retry_text(task: Task, past: Past) -> str:
-    """The text for an agent's actor: the task, and from the second trial on the previous attempt and the feedback.
+    """Returns the prompt for an agent's actor: the task, and from the second trial on the past.
 
-    Lessons of a strategy that shows them stand below the evaluator's words; what the bank recalled
-    stands below the task. An empty feedback leaves the previous attempt where it is.
+    Recalled lessons follow the task. The strategy's lessons follow the evaluator's feedback.
     """
-    told = "\n\n".join(part for part in (task_text(task), past.recall.formatted_prompt if past.recall else "") if part)
+    recalled = past.recall.formatted_prompt if past.recall else ""
+    whole = "\n\n".join(part for part in (task_text(task), recalled) if part)
     if past.last is None and not past.reflections and not past.evidence:
-        return told
-    said = past.last.feedback.text.strip() if past.last and past.last.feedback else evidence_text(past.evidence)
-    lessons = lessons_text(past.reflections)
-    feedback = "\n\n".join(part for part in (said, lessons) if part)
+        return whole
+    text = past.last.feedback.text.strip() if past.last and past.last.feedback else evidence_text(past.evidence)
+    feedback = "\n\n".join(part for part in (text, lessons_text(past.reflections)) if part)
     parts = [
-        f"Original task: {told}",
+        f"Original task: {whole}",
         f"Previous attempt:\n{result_text(past.last.attempt)}" if past.last else "",
         f"Feedback:\n{feedback}",
         "Please improve your answer based on this feedback.",
@@ -215,18 +216,18 @@ def retry_text(task: Task, past: Past) -> str:
 
 
 def review_text(task: Task, trial: Trial) -> str:
-    """The text for an agent's reflector: task and result, and the feedback where somebody else has judged."""
-    told = f"Task: {task_text(task)}\n\nResult:\n{result_text(trial.attempt)}"
-    said = trial.feedback.text.strip() if trial.feedback else ""
-    return f"{told}\n\nFeedback:\n{said}" if said else told
+    """Returns the prompt for an agent's reflector: the task, the result, and the feedback if there is one."""
+    text = f"Task: {task_text(task)}\n\nResult:\n{result_text(trial.attempt)}"
+    feedback = trial.feedback.text.strip() if trial.feedback else ""
+    return f"{text}\n\nFeedback:\n{feedback}" if feedback else text
 
 
 def newest(reflections: tuple[Reflection, ...], window: int | None) -> tuple[Reflection, ...]:
-    """Of the newest `window` reflections those that are not withheld, oldest first; None looks at all.
+    """Returns the newest `window` reflections (None: all), oldest first, without those that are withheld.
 
-    Raises `InvalidInput` below 1.
+    Raises `InvalidInput` if `window` is below 1.
     """
     if window is not None and window < 1:
         raise InvalidInput(f"The window of reflections must be at least 1, not {window}; use strategy none for none.")
-    of_window = reflections if window is None else reflections[-window:]
-    return tuple(reflection for reflection in of_window if not reflection.withheld)
+    start = 0 if window is None else -window
+    return tuple(reflection for reflection in reflections[start:] if not reflection.withheld)

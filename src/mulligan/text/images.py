@@ -1,6 +1,6 @@
-"""Images: what they are by their content, and what is taken off them before they are kept or sent.
+"""Recognises the format of images, and removes their metadata before they are kept or sent.
 
-Works alone: `format_of(data)`, `checked(image)`. Only scaling an image down needs a package (the extra `images`).
+Use it alone: `format_of(data)`, `checked(image)`. Only scaling an image down needs a package (the extra `images`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", Task, Step, Feedback)
 
-# Above one of these an image is scaled down: every provider takes what is below.
+# Larger images are scaled down: every provider accepts these sizes.
 SIDE = 2000
 BYTES = 3_500_000
-# Pixels that an image may have at all: unpacking more could fill the memory.
+# Images with more pixels are refused: unpacking them could fill the memory.
 PIXELS = 50_000_000
 
-# How many images a question about a trial holds, where nobody says otherwise.
+# The default number of images in a question about a trial.
 IMAGES = 4
 
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WebP", "image/gif": "GIF"}
@@ -54,93 +54,92 @@ class Format:
 
 
 def sha256_of(image: Image) -> str:
-    """The hash by which an image is kept and known."""
+    """Returns the hash that identifies an image."""
     return hashlib.sha256(image.data).hexdigest()
 
 
 def format_of(data: bytes) -> Format:
-    """What the bytes are, by what they hold. Raises `InvalidInput` for what is no image that can be sent."""
+    """Returns the format of these bytes. Raises `InvalidInput` if they are not an image that can be sent."""
     return _stripped(data)[0]
 
 
 def image_text(image: Image) -> str:
-    """An image in a few words: `PNG, 800 x 600 pixels, 12 kB`."""
+    """Returns a short description of an image: `PNG, 800 x 600 pixels, 12 kB`."""
     size = f"{(len(image.data) + 999) // 1000} kB"
     try:
         return f"{format_of(image.data)}, {size}"
-    except InvalidInput:  # of an older record
+    except InvalidInput:  # in an older record
         return f"{image.media_type}, {size}"
 
 
 def checked(image: Image) -> Image:
-    """The image as it is kept: its type by its content, without metadata, scaled down where it is too large.
+    """Returns the image with the media type of its content, without metadata, and scaled down if it is too large.
 
-    Checking again changes nothing.
+    Checking an image again does not change it.
 
     Raises:
-        InvalidInput: it is not a PNG, JPEG, WebP or GIF, is cut off, or has too many pixels.
-        MissingExtra: it must be scaled down, and the package that can is not here.
+        InvalidInput: the image is not a PNG, JPEG, WebP or GIF, is cut off, or has too many pixels.
+        MissingExtra: the image must be scaled down, but the package for that is not installed.
     """
-    found, data = _stripped(image.data)
-    if found.width * found.height > PIXELS:
-        raise InvalidInput(f"An image ({found}) has more than {PIXELS:,} pixels. Give a smaller one.")
-    if max(found.width, found.height) > SIDE or len(data) > BYTES:
-        return _scaled(Image(found.media_type, data), found)
-    return Image(found.media_type, data)
+    format, data = _stripped(image.data)
+    if format.width * format.height > PIXELS:
+        raise InvalidInput(f"An image ({format}) has more than {PIXELS:,} pixels. Give a smaller one.")
+    stripped = Image(format.media_type, data)
+    return _scaled(stripped, format) if max(format.width, format.height) > SIDE or len(data) > BYTES else stripped
 
 
 def checked_images(record: R) -> R:
-    """A task, step or feedback with its images checked; itself where it has none. Raises as `checked` does."""
+    """Returns a task, step or feedback with its images checked. Raises the errors of `checked`."""
     if isinstance(record, Step) and record.outcome is not None:
         record = replace(record, outcome=_outcome(record.outcome))
     return replace(record, images=tuple(map(checked, record.images))) if record.images else record
 
 
 def with_images(messages: Sequence[Message], episode: Episode, most: int) -> tuple[Message, ...]:
-    """The messages of a question about the newest trial, the last one with its images and a line that says which.
+    """Returns the messages of a question about the newest trial, with at most `most` images in the last one.
 
-    These are what is to be seen before and after: the images of the feedback, or else of the last steps. Where there is
-    room for more of `most`, those of the task stand before them.
+    The images are those of the feedback or, if it has none, the newest two of the steps. Those of the task come before
+    them as far as there is room. A line of the message says which images these are.
     """
     trial = episode.trials[-1]
     steps = [image for step in trial.attempt.steps for image in step.images]
-    own = once(episode.task.images)
-    seen = tuple(image for image in once(trial.feedback.images if trial.feedback else ()) or once(steps[-2:]))
-    newest = tuple(image for image in seen if image not in own)
-    kept = newest[max(0, len(newest) - most) :]
-    of_task = own[: most - len(kept)]
+    of_task = once(episode.task.images)
+    of_trial = once(trial.feedback.images if trial.feedback else ()) or once(steps[-2:])
+    of_trial = tuple(image for image in of_trial if image not in of_task)
+    newest = of_trial[max(0, len(of_trial) - most) :]
+    first = of_task[: most - len(newest)]
     *before, last = messages
-    if not newest and len(of_task) == len(own):  # nothing that needs a word
-        return (*before, replace(last, images=of_task))
-    parts = [(len(of_task), "of the task"), (len(kept), "of this trial, the newest last")]
-    said = "; ".join(f"{count} {whose}" for count, whose in parts if count)
-    left = len(own) + len(newest) - len(of_task) - len(kept)
-    note = (f"Images, in this order: {said}." if said else "") + (f" {left} more are not shown." if left else "")
-    return (*before, replace(last, text=f"{last.text}\n\n{note.strip()}", images=(*of_task, *kept)))
+    if not of_trial and len(first) == len(of_task):  # needs no note
+        return (*before, replace(last, images=first))
+    parts = [(len(first), "of the task"), (len(newest), "of this trial, the newest last")]
+    listed = "; ".join(f"{count} {origin}" for count, origin in parts if count)
+    left = len(of_task) + len(of_trial) - len(first) - len(newest)
+    note = (f"Images, in this order: {listed}." if listed else "") + (f" {left} more are not shown." if left else "")
+    return (*before, replace(last, text=f"{last.text}\n\n{note.strip()}", images=(*first, *newest)))
 
 
 def checked_count(images: int) -> int:
-    """Raises `InvalidInput` for a number of images that cannot be."""
+    """Returns the number of images. Raises `InvalidInput` if it is negative."""
     if images < 0:
         raise InvalidInput(f"images must be at least 0, not {images}.")
     return images
 
 
 def once(images: Iterable[Image]) -> tuple[Image, ...]:
-    """The images in their order, each once, however often it occurs."""
+    """Returns the images in order, without duplicates."""
     return tuple({sha256_of(image): image for image in images}.values())
 
 
 def _outcome(outcome: Outcome) -> Outcome:
-    said = outcome.feedback
-    return replace(outcome, feedback=checked_images(said)) if said is not None and said.images else outcome
+    feedback = outcome.feedback
+    return replace(outcome, feedback=checked_images(feedback)) if feedback and feedback.images else outcome
 
 
-# --- what the bytes are -----------------------------------------------------------------------------------------
+# --- formats ----------------------------------------------------------------------------------------------------
 
 
 def _stripped(data: bytes) -> tuple[Format, bytes]:
-    """The format, and the bytes without metadata and without what follows the image."""
+    """Returns the format, and the bytes without metadata and without anything after the image."""
     try:
         if data.startswith(_PNG):
             return _png(data)
@@ -152,10 +151,8 @@ def _stripped(data: bytes) -> tuple[Format, bytes]:
             return _gif(data)
     except (IndexError, _CutOff):
         raise InvalidInput("An image is damaged or incomplete: give the whole file.") from None
-    raise InvalidInput(
-        f"An image is not in any of the formats {', '.join(FORMATS.values())} (it begins with {data[:8]!r}). Convert "
-        "it."
-    )
+    formats = ", ".join(FORMATS.values())
+    raise InvalidInput(f"An image is not in any of the formats {formats} (it begins with {data[:8]!r}). Convert it.")
 
 
 class _CutOff(Exception):
@@ -194,7 +191,7 @@ def _png(data: bytes) -> tuple[Format, bytes]:
 
 def _jpeg(data: bytes) -> tuple[Format, bytes]:
     kept, at = [data[:2]], 2
-    found, turned = None, 1
+    format, orientation = None, 1
     while True:
         marker = _MARKER.search(data, at)
         if marker is None:
@@ -205,35 +202,35 @@ def _jpeg(data: bytes) -> tuple[Format, bytes]:
             break
         body = _taken(data, marker.end(), _number(data, marker.end(), 2))
         if kind in _FRAMES:
-            found = _format("image/jpeg", _number(body, 5, 2), _number(body, 3, 2))
+            format = _format("image/jpeg", _number(body, 5, 2), _number(body, 3, 2))
         if kind == 0xE1 and body[2:8] == b"Exif\0\0":
-            turned = _orientation(body[8:])
+            orientation = _orientation(body[8:])
         elif kind < 0xE0 or kind in (0xE0, 0xEE) or (kind == 0xE2 and body[2:13] == b"ICC_PROFILE"):
             kept.append(b"\xff" + marker[1] + body)
         at = marker.end() + len(body)
-    if found is None:
+    if format is None:
         raise _CutOff
-    if turned != 1:  # the one part of the metadata that says how the pixels are to be seen
-        kept.insert(1, _exif(turned))
-    return found, b"".join((*kept, b"\xff\xd9"))
+    if orientation != 1:  # the one part of the metadata that changes the picture
+        kept.insert(1, _exif(orientation))
+    return format, b"".join((*kept, b"\xff\xd9"))
 
 
 def _orientation(tiff: bytes) -> int:
-    """How a photograph is turned, 1 to 8; 1 where it does not say."""
+    """Returns the orientation in Exif data, 1 to 8; 1 if it is missing or damaged."""
     order: Any = "little" if tiff[:2] == b"II" else "big"
     try:
         table = _number(tiff, 4, 4, order)
         for entry in range(table + 2, table + 2 + 12 * _number(tiff, table, 2, order), 12):
             if _number(tiff, entry, 2, order) == 0x0112:
-                turned = _number(tiff, entry + 8, 2, order)
-                return turned if 1 <= turned <= 8 else 1
+                orientation = _number(tiff, entry + 8, 2, order)
+                return orientation if 1 <= orientation <= 8 else 1
     except _CutOff:
         pass
     return 1
 
 
-def _exif(turned: int) -> bytes:
-    tiff = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01" + turned.to_bytes(2, "big") + bytes(6)
+def _exif(orientation: int) -> bytes:
+    tiff = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01" + orientation.to_bytes(2, "big") + bytes(6)
     body = b"Exif\0\0" + tiff
     return b"\xff\xe1" + (len(body) + 2).to_bytes(2, "big") + body
 
@@ -248,7 +245,7 @@ def _webp(data: bytes) -> tuple[Format, bytes]:
         if size is None:
             size = _webp_size(kind, body)
         if kind == b"VP8X":
-            body = bytes([body[0] & ~0x0C]) + body[1:]  # it announced metadata
+            body = bytes([body[0] & ~0x0C]) + body[1:]  # without the flags of metadata
         if kind in _RIFF_KEPT:
             kept.append(kind + length.to_bytes(4, "little") + body + bytes(length % 2))
         at += 8 + length + length % 2
@@ -262,8 +259,8 @@ def _webp_size(kind: bytes, body: bytes) -> tuple[int, int] | None:
     if kind == b"VP8X":
         return _number(body, 4, 3, "little") + 1, _number(body, 7, 3, "little") + 1
     if kind == b"VP8L":
-        both = _number(body, 1, 4, "little")
-        return (both & 0x3FFF) + 1, (both >> 14 & 0x3FFF) + 1
+        bits = _number(body, 1, 4, "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
     if kind == b"VP8 ":
         return _number(body, 6, 2, "little") & 0x3FFF, _number(body, 8, 2, "little") & 0x3FFF
     return None
@@ -287,9 +284,8 @@ def _gif(data: bytes) -> tuple[Format, bytes]:
             raise _CutOff
         if keep:
             kept.append(_taken(data, start, at - start))
-    return _format("image/gif", _number(data, 6, 2, "little"), _number(data, 8, 2, "little")), b"".join(
-        (*kept, b"\x3b")
-    )
+    format = _format("image/gif", _number(data, 6, 2, "little"), _number(data, 8, 2, "little"))
+    return format, b"".join((*kept, b"\x3b"))
 
 
 def _after_blocks(data: bytes, at: int) -> int:
@@ -298,11 +294,11 @@ def _after_blocks(data: bytes, at: int) -> int:
     return at + 1
 
 
-# --- too large --------------------------------------------------------------------------------------------------
+# --- scaling ----------------------------------------------------------------------------------------------------
 
 
-def _scaled(image: Image, found: Format) -> Image:
-    need = f"An image ({found}, {len(image.data):,} bytes) is above {SIDE} pixels a side or {BYTES:,} bytes"
+def _scaled(image: Image, format: Format) -> Image:
+    need = f"An image ({format}, {len(image.data):,} bytes) is above {SIDE} pixels a side or {BYTES:,} bytes"
     require(f"{need}. Give a smaller one, or install what scales it down", "PIL", "images", distribution="pillow")
     from PIL import Image as pillow
     from PIL import ImageOps
@@ -311,17 +307,17 @@ def _scaled(image: Image, found: Format) -> Image:
         with pillow.open(io.BytesIO(image.data)) as opened:
             picture: Picture = ImageOps.exif_transpose(opened)
     except (OSError, ValueError, SyntaxError) as error:
-        raise InvalidInput(f"An image ({found}) cannot be read: {error}") from None
+        raise InvalidInput(f"An image ({format}) cannot be read: {error}") from None
     opaque = image.media_type == "image/jpeg"
     picture = picture.convert("RGB" if opaque else "RGBA")
     for data in _smaller(picture, "JPEG" if opaque else "PNG"):
         if len(data) <= BYTES:
             return Image("image/jpeg" if opaque else "image/png", _stripped(data)[1])
-    raise InvalidInput(f"An image ({found}) is still larger than {BYTES:,} bytes. Give a smaller one.")
+    raise InvalidInput(f"An image ({format}) is still larger than {BYTES:,} bytes. Give a smaller one.")
 
 
 def _smaller(picture: Picture, kind: str) -> Iterator[bytes]:
-    """The picture within `SIDE`, then smaller and smaller."""
+    """Yields the picture with sides up to `SIDE`, then smaller each time."""
     side = SIDE
     while side >= 1:
         picture.thumbnail((side, side))
