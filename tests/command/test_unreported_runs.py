@@ -170,6 +170,7 @@ def test_summaries_of_runners(runner: str) -> None:
         ("jest", "web:test: Tests:       1 failed, 1 total", "web:test: Tests:       1 passed, 1 total"),
         ("pytest", "[0] 1 failed in 0.1s", "[0] 1 passed in 0.1s"),
         ("pytest", "2026-01-02T03:04:05.6Z 1 failed in 0.1s", "2026-01-02T03:05:05.6Z 1 passed in 0.1s"),
+        ("pytest", "2026-01-02T03:04:05-05:00 1 failed in 0.1s", "2026-01-02T03:05:05-05:00 1 passed in 0.1s"),
     ],
 )
 def test_summaries_in_other_forms(runner: str, before: str, now: str) -> None:

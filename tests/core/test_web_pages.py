@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from html.parser import HTMLParser
 
 import pytest
@@ -87,6 +88,13 @@ def test_colours_and_comparisons_lose_nothing(text: str) -> None:
     assert all(line.text in text.splitlines() for line in lines if line.sign in ("-", " "))
 
 
+def test_texts_that_differ_only_at_their_end_are_not_called_unchanged() -> None:
+    text = "line\n" * 3_000
+    assert "Nothing changed" not in fragment([Diff(f"{text}old", f"{text}new")])
+    assert plain([Diff(f"{text}old", f"{text}new")]) == "    Only the first 3,000 lines are compared.\n"
+    assert plain([Diff(f"{text}old", f"{text}old")]) == "\n"
+
+
 def test_words_that_changed_are_marked_and_lines_that_have_nothing_in_common_are_not() -> None:
     page = fragment([Diff("a = float(x)\nsame", "a = Decimal(x)\nsame")])
     assert "a = <b>float</b>(x)</del>" in page
@@ -98,6 +106,14 @@ def test_no_secret_is_shown_in_pieces() -> None:
     secret = "sk-ant-api03-" + "x" * 95
     page = fragment([Diff(f"key = '{secret}'", "key = 'none'"), Checks([Finding(secret, secret, secret, secret)])])
     assert "api03" not in page
+
+
+def test_no_comparison_shows_the_middle_of_a_private_key() -> None:
+    lines = [b64encode(bytes(range(n, n + 48))).decode() for n in range(16)]
+    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
+    changed = Diff(key, key.replace(lines[8], lines[8][::-1]))
+    for page in (fragment([changed]), markdown([changed]), plain([changed])):
+        assert not any(line in page for line in lines)
     assert "xxxx" not in page
 
 

@@ -1,4 +1,4 @@
-"""Read actions of the form `Name[argument]` and the thoughts before them from a model's text.
+"""Reads actions of the form `Name[argument]` and the thoughts before them from a model's text.
 
 It also tells from an observation whether the action was refused. It never raises.
 
@@ -41,7 +41,7 @@ class Turn(NamedTuple):
 
 
 def parse_action(line: str) -> Action | None:
-    """Return the action of a line; None if there is none.
+    """Returns the action of a line; None if there is none.
 
     An `Action 1:` before it, Markdown around it and punctuation after it are ignored. The last bracket closes the
     argument, so that an argument may contain brackets.
@@ -52,7 +52,7 @@ def parse_action(line: str) -> Action | None:
 
 
 def parse_turn(text: str) -> Turn:
-    """Return the first thought and the first action of a completion that continues `Thought n:`.
+    """Returns the first thought and the first action of a completion that continues `Thought n:`.
 
     An observation that the model invents is cut off with everything after it, and so is a second thought. Without the
     label, the last line counts as the action if it is one.
@@ -71,17 +71,17 @@ def parse_turn(text: str) -> Turn:
 
 
 def first_line(text: str) -> str:
-    """Return the first line that is not blank, without its label and Markdown; "" for none."""
+    """Returns the first line that is not blank, without its label and Markdown; "" for none."""
     return next((_bare(line) for line in text.splitlines() if line.strip()), "")
 
 
 def refused(observation: str) -> bool:
-    """Return whether the first line of an observation says that the action failed."""
+    """Returns whether the first line of an observation says that the action failed."""
     return bool(_REFUSED.search(observed_line(observation)))
 
 
 def observed_line(observation: str) -> str:
-    """Return the first line of an observation that is not blank, in at most 200 characters."""
+    """Returns the first line of an observation that is not blank, in at most 200 characters."""
     return one_line(next((line for line in observation.splitlines() if line.strip()), ""), 200)
 
 

@@ -19,7 +19,7 @@ _LONGEST = 200
 
 
 def matched(name: str, known: Collection[str]) -> str | None:
-    """Return the known name that a spelling means; None if there is none, or more than one."""
+    """Returns the known name that a spelling means; None if there is none, or more than one."""
     if name in known:
         return name
     wanted = _plain(name)
@@ -31,7 +31,7 @@ def matched(name: str, known: Collection[str]) -> str | None:
 
 
 def renamed(given: Mapping[str, T], known: Collection[str], of: str) -> dict[str, T]:
-    """Return the arguments under their known names.
+    """Returns the arguments under their known names.
 
     Raises `InvalidInput` for an unknown name, with the nearest one, and for two names of one argument. of: the tool or
     function that has the arguments, for errors.

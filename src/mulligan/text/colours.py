@@ -33,7 +33,7 @@ _PIECES = re.compile(
 
 
 def coloured(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the text in pieces, each with its kind: "comment", "string", "number", "word", or "" for anything else.
+    """Yields the text in pieces, each with its kind: "comment", "string", "number", "word", or "" for anything else.
 
     Text that does not look like code is one piece; in text with code fences, only the code is split. The lines of a
     diff are "header", "added", "removed" or "".

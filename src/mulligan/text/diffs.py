@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 MAX_LINES = 3000
-"""The most lines of each text that are compared; more would take too long."""
-AROUND = 3
+"""The number of lines of each text that are compared, so that the time is bounded."""
+CONTEXT = 3
 """The number of unchanged lines shown before and after a change."""
 ALIKE = 0.4
 """The likeness from which two lines are compared word by word."""
@@ -23,8 +23,8 @@ class DiffLine:
     """A line of a comparison.
 
     Attributes:
-        sign: "+" added, "-" removed, " " unchanged, "@" the position of the lines below.
-        parts: The text in pieces, each with whether it differs from the other version of the line.
+        sign: "+" added, "-" removed, " " unchanged, "@" the position of the lines below, or a note.
+        parts: the text in pieces, each with whether it differs from the other version of the line.
     """
 
     sign: str
@@ -36,13 +36,16 @@ class DiffLine:
 
 
 def diff(before: str, after: str) -> Sequence[DiffLine]:
-    """Return the changed lines with the lines around them; empty if nothing changed."""
-    old, new = (text.splitlines()[:MAX_LINES] for text in (before, after))
-    return [
-        line
-        for group in SequenceMatcher(None, old, new).get_grouped_opcodes(AROUND)
-        for line in _group(group, old, new)
-    ]
+    """Returns the changed lines with the lines around them; empty if nothing changed.
+
+    If the texts also differ after `MAX_LINES` lines, the last line says that only these are compared.
+    """
+    old, new = before.splitlines(), after.splitlines()
+    groups = SequenceMatcher(None, old[:MAX_LINES], new[:MAX_LINES]).get_grouped_opcodes(CONTEXT)
+    lines = [line for group in groups for line in _group(group, old, new)]
+    if old[MAX_LINES:] != new[MAX_LINES:]:
+        lines.append(DiffLine("@", ((f"Only the first {MAX_LINES:,} lines are compared.", False),)))
+    return lines
 
 
 def _group(
@@ -61,7 +64,7 @@ def _group(
 
 
 def _words(before: str, after: str) -> tuple[tuple[tuple[str, bool], ...], tuple[tuple[str, bool], ...]]:
-    """Return both lines in pieces; as one piece each if they have little in common."""
+    """Returns both lines in pieces, or each as one piece if they have little in common."""
     old, new = _WORDS.findall(before), _WORDS.findall(after)
     whole = ((before, False),), ((after, False),)
     if max(len(old), len(new)) > MAX_WORDS:

@@ -12,7 +12,7 @@ _EXIT = re.compile(
 
 
 def exit_code(content: str) -> tuple[int, str] | None:
-    """Return the exit code and the output in a tool's result as Gemini CLI writes it; None if it has no code.
+    """Returns the exit code and the output in a tool's result as Gemini CLI writes it; None if it has no code.
 
     Only fields of the result may follow, so that a command that prints such a line is not taken for a failed one.
     """

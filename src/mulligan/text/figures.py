@@ -9,7 +9,7 @@ from mulligan.text.plain import count
 
 
 def when(at: float) -> str:
-    """Return a time in the zone of this machine as text."""
+    """Returns a time in the zone of this machine as text."""
     try:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
     except (ValueError, OverflowError, OSError):  # a year that calendars do not have
@@ -17,25 +17,25 @@ def when(at: float) -> str:
 
 
 def zone(at: float | None = None) -> str:
-    """Return the time zone of `when`, now or at another time."""
+    """Returns the time zone of `when`, now or at another time."""
     name = time.strftime("%Z (UTC%z)", time.localtime(at))
     return "UTC" if name == "UTC (UTC+0000)" else name
 
 
 def dollars(usage: Usage) -> str:
-    """Return the cost in US dollars as text; "" if nothing was used. An unknown cost is never shown as zero."""
+    """Returns the cost in US dollars as text; "" if nothing was used. An unknown cost is never shown as zero."""
     if usage.cost is None:
         return "cost unknown" if usage.tokens else ""
     return money(usage.cost) if usage.cost else ""
 
 
 def money(cost: float) -> str:
-    """Return US dollars as text: with hundredths of a cent below one dollar, else with cents."""
+    """Returns US dollars as text: with hundredths of a cent below one dollar, else with cents."""
     return f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
 
 
 def used(usage: Usage, seconds: float | None = None) -> str:
-    """Return the known parts of a usage as text; "" for nothing."""
+    """Returns the known parts of a usage as text; "" for nothing."""
     parts = [
         count(usage.calls, "call") if usage.calls else "",
         f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out" if usage.tokens else "",

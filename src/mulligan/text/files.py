@@ -1,4 +1,4 @@
-"""Read text files that users name. Errors say which file, and what to do."""
+"""Reads text files that users name. Errors say which file, and what to do."""
 
 from __future__ import annotations
 

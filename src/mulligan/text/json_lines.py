@@ -15,7 +15,7 @@ from mulligan.core.records import Json
 
 
 def objects(raw: bytes, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the objects in these bytes, which may be gzipped, with their line numbers. Blank lines are skipped.
+    """Yields the objects in these bytes, which may be gzipped, with their line numbers. Blank lines are skipped.
 
     `name` is the file's, for errors. Raises `InvalidInput`.
     """
@@ -36,7 +36,7 @@ def objects(raw: bytes, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def text_in(name: str, line: int, row: Mapping[str, Any], *keys: str) -> str:
-    """Return the text of the first of these keys that has one. Raises `InvalidInput` if none has."""
+    """Returns the text of the first of these keys that has one. Raises `InvalidInput` if none has."""
     for key in keys:
         if isinstance(value := row.get(key), str):
             return value

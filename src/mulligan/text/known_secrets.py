@@ -38,7 +38,7 @@ class KnownSecrets:
 
 
 def _escaped(value: str) -> str:
-    """Return a pattern for the value in which any character may be escaped for JSON, URLs or HTML."""
+    """Returns a pattern for the value in which any character may be escaped for JSON, URLs or HTML."""
     parts: list[str] = []
     for char in value:
         wide = char.encode("utf-16-be").hex()
@@ -52,7 +52,7 @@ def _escaped(value: str) -> str:
 
 
 def _coded(value: str) -> list[str]:
-    """Return patterns for the value in hex, and for the part of it that is the same in any base64."""
+    """Returns patterns for the value in hex, and for the part of it that is the same in any base64."""
     data = value.encode()
     forms = [f"(?i:{data.hex()})"]
     for lead in range(3):

@@ -13,17 +13,17 @@ _WORD = re.compile(rf"[{UNSPACED}]|(?:[^\W_{UNSPACED}]|[\u0300-\u036f])+")
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words in order, in one case and without punctuation."""
+    """Returns the words in order, in one case and without punctuation."""
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
 def runs_of(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
-    """Return the runs of `length` consecutive words."""
+    """Returns the runs of `length` consecutive words."""
     return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
 
 
 def likeness(one: str, other: str) -> float:
-    """Return the share of three-word runs of either text that both have; 1 if both have the same words."""
+    """Returns the share of three-word runs of either text that both have; 1 if both have the same words."""
     (mine, ours), (theirs, its) = _compared(one), _compared(other)
     if mine == theirs:
         return 1.0
@@ -33,6 +33,6 @@ def likeness(one: str, other: str) -> float:
 
 @lru_cache(maxsize=64)
 def _compared(text: str) -> tuple[list[str], set[tuple[str, ...]]]:
-    """Return the words of a text and its three-word runs. Remembered, because lessons are compared often."""
+    """Returns the words of a text and its three-word runs. Remembered, because lessons are compared often."""
     words = words_of(text)
     return words, runs_of(words, 3)

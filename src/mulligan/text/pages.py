@@ -1,8 +1,6 @@
-"""Pages for people, made of a few kinds of blocks, written as Markdown or as plain text for a terminal; as HTML by
-`text.web_pages`.
+"""Pages made of blocks, as Markdown or as plain text for a terminal. `text.web_pages` writes them as HTML.
 
-Text from models, tasks and users is foreign: in fences it cannot end the fence, elsewhere it cannot mark anything up.
-Secrets are masked in all of it.
+Text from models, tasks and users is not trusted: it cannot end a fence or mark anything up, and its secrets are masked.
 """
 
 from __future__ import annotations
@@ -19,13 +17,13 @@ from mulligan.text.secrets import mask
 from mulligan.text.states import STATES, state_of
 from mulligan.text.truncate import truncate_text
 
-# Characters behind a cut that are looked through for secrets, so that none is shown by its first half.
 _MARGIN = 20_000
+"""The characters after a cut that are searched for secrets, so that no first half of a secret is shown."""
 
 
 @dataclass(frozen=True)
 class Heading:
-    """level: 1 is the page's own. mark: a name of `text.states` whose sign stands behind the text, with `word`."""
+    """A heading. level: 1 for the page's title. mark: a name of `text.states`, shown with `word` after the text."""
 
     level: int
     text: str
@@ -35,12 +33,12 @@ class Heading:
 
 @dataclass(frozen=True)
 class Line:
-    """A paragraph; `strong` stands before the text, in bold.
+    """A paragraph that begins with `strong` in bold.
 
     Attributes:
-        href: where `strong` leads. Pages that stand alone follow only addresses within themselves.
+        href: the address that `strong` links to. A page in its own file links only to its own anchors.
         mark, word: as those of `Heading`, at the beginning.
-        small: less important than what stands around it.
+        small: whether the paragraph is less important than its neighbours.
     """
 
     text: str = ""
@@ -53,20 +51,20 @@ class Line:
 
     @property
     def only_link(self) -> bool:
-        """Whether it leads to another page and says nothing else, so that a page without links does without it."""
+        """Whether the line is only a link to another page, which a page without links omits."""
         return self.small and bool(self.href) and not self.text and not self.href.startswith("#")
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Names of ours, and what is known of each; what is empty is left out."""
+    """Names and their texts. Empty texts are left out."""
 
     rows: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A result in one row: its sign and word, then names of ours and what is known of each."""
+    """A result in one row: its sign and word, then names and their texts."""
 
     mark: str
     word: str
@@ -75,7 +73,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Jumps:
-    """Where parts of the page are: lines with an anchor each."""
+    """Links to parts of the page."""
 
     label: str
     lines: Sequence[Line]
@@ -83,7 +81,7 @@ class Jumps:
 
 @dataclass(frozen=True)
 class Fence:
-    """Text as it is, line by line. lines: that a page shows before the rest is folded."""
+    """Preformatted text. lines: the number of lines that a page shows before the rest is folded."""
 
     text: str
     lines: int = 60
@@ -91,14 +89,14 @@ class Fence:
 
 @dataclass(frozen=True)
 class Quote:
-    """Text as it is, with a line beside it, such as a lesson."""
+    """A quotation, such as a lesson."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Diff:
-    """What changed from one text to another."""
+    """The changes from one text to another."""
 
     before: str
     after: str
@@ -113,9 +111,9 @@ class Checks:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells below their columns; the first `left` columns begin at the left, numbers end at the right.
+    """A table. Its first `left` columns are aligned left, the others right.
 
-    links: the last cell of a row is the name of a file beside the page, and leads there.
+    links: whether the last cell of a row is the name of a file in the page's folder, and links to it.
     """
 
     columns: Sequence[str]
@@ -126,9 +124,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """data: the file itself, for a page that stands alone; path: where it is, for one that refers to it.
+    """An image. data: its content, for a page in its own file. path: its address, for other pages.
 
-    A path of the studio ("/…") leads nowhere in Markdown or on a terminal: there the picture is named alone.
+    Markdown and terminals show only the `alt` text of an image of the studio, whose path begins with "/".
     """
 
     alt: str
@@ -139,7 +137,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Fold:
-    """Blocks that a page shows when its reader opens them."""
+    """Blocks that a page shows when the reader opens them."""
 
     summary: str
     blocks: Sequence[Block]
@@ -148,7 +146,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks that belong together, the first of them a heading. id: its anchor. card: whether it has a frame."""
+    """Blocks that belong together, the first of them a heading. id: the anchor. card: whether it has a frame."""
 
     id: str
     blocks: Sequence[Block]
@@ -158,11 +156,11 @@ class Section:
 Block: TypeAlias = (
     Heading | Line | Facts | Bar | Jumps | Fence | Quote | Diff | Checks | Table | Picture | Fold | Section
 )
-"""A part of a page, of one of these kinds."""
+"""A part of a page."""
 
 
 def leaves(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks without folds and sections, for a page that has none: a summary becomes a line of its own."""
+    """Yields the blocks of a page without folds, sections and links. The summary of a fold becomes a line."""
     for block in blocks:
         if isinstance(block, Jumps) or (isinstance(block, Line) and block.only_link):
             continue
@@ -175,77 +173,76 @@ def leaves(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def check_line(finding: Finding) -> str:
-    """A check in words, without its sign: its name, what it asks, what was expected and what came back."""
-    asked = ": ".join(part for part in (finding.where, finding.asked) if part)
+    """Returns a check in words, without its sign: its name, its code, the expected value and the result."""
+    check = ": ".join(part for part in (finding.where, finding.asked) if part)
     expected = f"expected {finding.expected}" if finding.expected and finding.expected not in finding.asked else ""
     got = f"got: {finding.got}" if finding.got else ""
-    return "; ".join(part for part in (asked, expected, got) if part)
+    return "; ".join(part for part in (check, expected, got) if part)
 
 
 # --- Markdown -----------------------------------------------------------------------------------------------------
 
 
 def markdown(blocks: Iterable[Block]) -> str:
-    """The blocks of a page as Markdown, with an empty line between them."""
+    """Returns the blocks as Markdown."""
     return encodable("\n\n".join(as_markdown(block) for block in leaves(blocks)) + "\n")
 
 
-def as_markdown(block: Block, room: int | None = None) -> str:
-    """`room`: of a fence, this many characters of its text at most."""
+def as_markdown(block: Block, max_characters: int | None = None) -> str:
+    """Returns a block as Markdown. max_characters: the length at which the text of a fence is cut."""
     match block:
         case Heading(level, text, _, word):
             return f"{'#' * level} {inline(f'{text}: {word}' if word else text)}"
         case Line(text, strong, slanted, word=word):
             parts = [inline(word), f"**{inline(strong)}**" if strong else "", inline(text)]
-            said = " ".join(part for part in parts if part)
-            return f"*{said}*" if slanted else said
+            line = " ".join(part for part in parts if part)
+            return f"*{line}*" if slanted else line
         case Facts(rows):
-            return "\n".join(f"- **{name}:** {inline(said)}" for name, said in rows.items() if said)
+            return "\n".join(f"- **{name}:** {inline(text)}" for name, text in rows.items() if text)
         case Bar(_, word, rows):
-            return " · ".join(
-                [f"**{inline(word)}**", *(f"{name} {inline(text)}" for name, text in rows.items() if text)]
-            )
+            cells = (f"{name} {inline(text)}" for name, text in rows.items() if text)
+            return " · ".join([f"**{inline(word)}**", *cells])
         case Fence(text=text) | Quote(text):
-            return _fenced(text, room)
+            return _fenced(text, max_characters)
         case Diff(before, after):
-            return _fenced(_changed(before, after), room)
+            return _fenced(_diff_text(before, after), max_characters)
         case Checks(findings):
-            return "\n".join(f"- {_signed(one)} {inline(check_line(one))}" for one in findings)
+            return "\n".join(f"- {_sign(finding)} {inline(check_line(finding))}" for finding in findings)
         case Table(columns, rows, left, links):
             ruler = ["---" if n < left else "---:" for n in range(len(columns))]
-            told = [[inline(cell) for cell in row] for row in rows]
+            lines = [[inline(cell) for cell in row] for row in (columns, *rows)]
             if links:
-                files = (_target(row[-1]) for row in rows)
-                told = [[*cells[:-1], f"[{cells[-1]}]({file})"] for cells, file in zip(told, files, strict=True)]
-            return "\n".join(f"| {' | '.join(line)} |" for line in ([inline(cell) for cell in columns], ruler, *told))
+                for line, row in zip(lines[1:], rows, strict=True):
+                    line[-1] = f"[{line[-1]}]({_target(row[-1])})"
+            return "\n".join(f"| {' | '.join(line)} |" for line in (lines[0], ruler, *lines[1:]))
         case Picture(alt, path):
             return inline(alt) if path.startswith("/") else f"![{inline(alt)}]({_target(path)})"
         case Fold() | Section() | Jumps():
-            return "\n\n".join(as_markdown(one, room) for one in leaves([block]))
+            return "\n\n".join(as_markdown(leaf, max_characters) for leaf in leaves([block]))
 
 
-def _changed(before: str, after: str) -> str:
-    lines = diff(before, after)
+def _diff_text(before: str, after: str) -> str:
+    lines = diff(clean(mask(before)), clean(mask(after)))
     return "\n".join(line.text if line.sign == "@" else f"{line.sign} {line.text}" for line in lines)
 
 
-def _signed(finding: Finding) -> str:
+def _sign(finding: Finding) -> str:
     return STATES[state_of(finding.passed)].symbol
 
 
 def _target(path: str) -> str:
-    """Where a link of Markdown leads, with what would end it written as a URL has it."""
-    return f"<{re.sub(r'[<>|]', lambda found: f'%{ord(found[0]):X}', ' '.join(mask(path).split()))}>"
+    """Returns the target of a Markdown link. Characters that would end it are encoded as in a URL."""
+    return f"<{re.sub(r'[<>|]', lambda match: f'%{ord(match[0]):X}', ' '.join(mask(path).split()))}>"
 
 
 def inline(text: str) -> str:
-    """One line, with what Markdown or HTML would act on escaped."""
+    """Returns the text on one line, with the syntax of Markdown and HTML escaped."""
     return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", " ".join(mask(text).split()))
 
 
-def _fenced(text: str, room: int | None) -> str:
-    """A fence longer than any run of backticks in the text, so that nothing in it can end it."""
-    text = mask(text if room is None else text[: room + _MARGIN])[:room]
+def _fenced(text: str, max_characters: int | None) -> str:
+    """Returns the text in a fence that is longer than any run of backticks in it."""
+    text = mask(text if max_characters is None else text[: max_characters + _MARGIN])[:max_characters]
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text.rstrip(chr(10))}\n{fence}"
@@ -258,37 +255,37 @@ def plain(blocks: Iterable[Block]) -> str:
     return "".join(f"{text}\n" for _, text in paragraphs(blocks))
 
 
-def paragraphs(blocks: Iterable[Block], most: int | None = None) -> Iterator[tuple[Block, str]]:
-    """Each block and its text, which begins with an empty line where the block does not belong to the one before.
+def paragraphs(blocks: Iterable[Block], max_tokens: int | None = None) -> Iterator[tuple[Block, str]]:
+    """Yields each block with its text, which begins with an empty line unless the block belongs to the one before.
 
-    most: tokens of one text that are shown, from its beginning and its end.
+    max_tokens: the tokens of a long text that are shown, from its beginning and its end.
     """
     before: Block | None = None
     for block in leaves(blocks):
         close = isinstance(before, Line | Heading) and isinstance(block, Fence | Quote | Diff | Checks)
         close = close or (isinstance(before, Line) and isinstance(block, Line) and (before.small or block.small))
-        yield block, encodable(f"{'' if close or before is None else chr(10)}{_as_plain(block, most)}")
+        yield block, encodable(f"{'' if close or before is None else chr(10)}{_as_plain(block, max_tokens)}")
         before = block
 
 
-def _as_plain(block: Block, most: int | None = None) -> str:
+def _as_plain(block: Block, max_tokens: int | None = None) -> str:
     match block:
         case Heading(level, text, _, word):
-            said = _flat(f"{text}: {word}" if word else text)
-            return f"{said}\n{('=' if level == 1 else '-') * len(said)}"
+            line = _flat(f"{text}: {word}" if word else text)
+            return f"{line}\n{('=' if level == 1 else '-') * len(line)}"
         case Line(text, strong, word=word):
             return " ".join(part for part in (_flat(word), _flat(strong), _flat(text)) if part)
         case Facts(rows):
-            wide = max((len(name) for name, said in rows.items() if said), default=0)
-            return "\n".join(f"{name.ljust(wide)}  {_flat(said)}" for name, said in rows.items() if said)
+            width = max((len(name) for name, text in rows.items() if text), default=0)
+            return "\n".join(f"{name.ljust(width)}  {_flat(text)}" for name, text in rows.items() if text)
         case Bar(_, word, rows):
             return ", ".join([_flat(word), *(f"{name} {_flat(text)}" for name, text in rows.items() if text)])
         case Fence(text=text) | Quote(text):
-            return _indented(clean(mask(text)).strip("\n"), most)
+            return _indented(clean(mask(text)).strip("\n"), max_tokens)
         case Diff(before, after):
-            return _indented(_changed(clean(mask(before)), clean(mask(after))), most)
+            return _indented(_diff_text(before, after), max_tokens)
         case Checks(findings):
-            return "\n".join(_plain_check(one, most) for one in findings)
+            return "\n".join(_plain_check(finding, max_tokens) for finding in findings)
         case Table(columns, rows, left):
             lines = [[_flat(cell) for cell in line] for line in (columns, *rows)]
             widths = [max(len(line[n]) for line in lines) for n in range(len(columns))]
@@ -296,20 +293,20 @@ def _as_plain(block: Block, most: int | None = None) -> str:
         case Picture(alt, path):
             return _flat(alt if path.startswith("/") else f"{alt}: {path}")
         case Fold() | Section() | Jumps():
-            return "\n\n".join(_as_plain(one) for one in leaves([block]))
+            return "\n\n".join(_as_plain(leaf) for leaf in leaves([block]))
 
 
-def _plain_check(finding: Finding, most: int | None) -> str:
-    """A check on one line, with several lines that it got below it. What a passed check printed is left out."""
-    printed = "\n" in finding.got.strip()
-    line = f"{_signed(finding)} {_flat(check_line(replace(finding, got='') if printed else finding))}"
-    below = _indented(clean(mask(finding.got)).strip("\n"), most) if printed and not finding.passed else ""
-    return f"{line}\n{below}" if below else line
+def _plain_check(finding: Finding, max_tokens: int | None) -> str:
+    """Returns a check on one line. The output of a failed check follows if it has several lines."""
+    has_lines = "\n" in finding.got.strip()
+    line = f"{_sign(finding)} {_flat(check_line(replace(finding, got='') if has_lines else finding))}"
+    output = _indented(clean(mask(finding.got)).strip("\n"), max_tokens) if has_lines and not finding.passed else ""
+    return f"{line}\n{output}" if output else line
 
 
-def _indented(text: str, most: int | None) -> str:
-    shown = text if most is None else truncate_text(text, most)
-    return "\n".join(f"    {line}".rstrip() for line in shown.splitlines())
+def _indented(text: str, max_tokens: int | None) -> str:
+    text = text if max_tokens is None else truncate_text(text, max_tokens)
+    return "\n".join(f"    {line}".rstrip() for line in text.splitlines())
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int], left: int) -> str:

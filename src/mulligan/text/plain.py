@@ -8,13 +8,13 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 def clean(text: str) -> str:
-    """Return the text without control characters, which could move the cursor, change colours or reverse the reading
+    """Returns the text without control characters, which could move the cursor, change colours or reverse the reading
     order. Tabs are kept."""
     return _CONTROL.sub("", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, width: int) -> str:
-    """Return untrusted text in one line of at most `width` characters."""
+    """Returns untrusted text in one line of at most `width` characters."""
     folded = " ".join(clean(text).split())
     return folded if len(folded) <= width else f"{folded[: max(width - 3, 0)]}..."
 
@@ -30,15 +30,15 @@ def escaped(text: str) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """Return a number of things, such as "1 lesson" or "2 lessons"."""
+    """Returns a number of things, such as "1 lesson" or "2 lessons"."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def with_tries(text: str) -> str:
-    """Return a text of the record with "try" in place of "trial"."""
+    """Returns a text of the record with "try" in place of "trial"."""
     return re.sub(r"\btrial(s?)\b", lambda found: "tries" if found[1] else "try", text)
 
 
 def tries(number: int) -> str:
-    """Return a number of tries, such as "1 try" or "2 tries"."""
+    """Returns a number of tries, such as "1 try" or "2 tries"."""
     return f"{number} {'try' if number == 1 else 'tries'}"

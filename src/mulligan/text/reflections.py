@@ -107,7 +107,7 @@ def scored(parts: Mapping[str, float]) -> Quality:
 
 
 def quality_in(episode: Episode, number: int, text: str) -> Quality:
-    """Score a reflection on this trial of the episode."""
+    """Scores a reflection on this trial of the episode."""
     seen = descent(episode, number, number)
     trial = episode.trials[number - 1]
     before = [
@@ -117,7 +117,7 @@ def quality_in(episode: Episode, number: int, text: str) -> Quality:
 
 
 def rated(reflection: Reflection, episode: Episode, number: int) -> Reflection:
-    """Return the reflection with its quality, as it is recorded.
+    """Returns the reflection with its quality, as it is recorded.
 
     A score that its reflector gave it stays. What an oracle expects is known only here: whoever writes or shows a
     reflection is not told that it leaks, as that would say that the answer is right.
@@ -132,7 +132,7 @@ def rated(reflection: Reflection, episode: Episode, number: int) -> Reflection:
 
 
 def quality_words(quality: Quality) -> str:
-    """Return the score and its parts on one line."""
+    """Returns the score and its parts on one line."""
     parts = ", ".join(f"{name} {value:.2f}".rstrip("0").rstrip(".") for name, value in quality.parts.items())
     return f"quality {quality.score:.2f}{f' ({parts})' if parts else ''}"
 
@@ -141,7 +141,7 @@ AfterLesson: TypeAlias = Literal["passed", "better", "no better"]
 
 
 def after_lesson(episode: Episode, number: int) -> AfterLesson | None:
-    """Return what the next trial that grew from this one did: it passed, scored higher, or neither; None if unknown."""
+    """Returns whether the next trial that grew from this one passed, scored higher, or neither; None if unknown."""
     before = episode.trials[number - 1].feedback
     grown = (trial for trial in episode.trials[number:] if trial.parent in (None, number))
     after = next((trial.feedback for trial in grown), None)
@@ -153,14 +153,14 @@ def after_lesson(episode: Episode, number: int) -> AfterLesson | None:
 
 
 def trial_texts(episode: Episode) -> tuple[str, ...]:
-    """Return the texts that a reflection on the newest trial may refer to: task, steps, output and feedback."""
+    """Returns the texts that a reflection on the newest trial may refer to: task, steps, output and feedback."""
     trial = episode.trials[-1]
     said = trial.feedback.text if trial.feedback else ""
     return task_text(episode.task), trajectory_text(trial.attempt.steps), output_of(trial.attempt), said
 
 
 def _oracle_answers(episode: Episode) -> tuple[str, ...]:
-    """Return the answers that the episode's evaluator has as an oracle."""
+    """Returns the answers that the episode's evaluator has as an oracle."""
     role = cast(Any, episode.head.settings.get("evaluator"))
     settings: Any = role.get("settings") if isinstance(role, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(settings, dict) or not cast(dict[str, Any], settings).get("oracle"):
@@ -374,5 +374,5 @@ def _holds(words: Sequence[str], run: Sequence[str]) -> bool:
 
 
 def _rise(value: float, low: float, high: float) -> float:
-    """Return 0 up to `low`, 1 from `high`, and a linear value in between."""
+    """Returns 0 up to `low`, 1 from `high`, and a linear value in between."""
     return min(1.0, max(0.0, (value - low) / (high - low)))

@@ -1,6 +1,6 @@
-"""What test runners print at their end, and which files a test run reads.
+"""Reads the summaries that test runners print, and recognises the files that a test run depends on.
 
-A process that a test ends by itself has status 0 and prints no summary: design/120.
+A process that a test ends itself has status 0 and prints no summary: design/120.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from mulligan.core.records import Json
 from mulligan.text.plain import count
 
 REPORTS = "reports"
-"""The key of an evaluator's evidence under which reports are kept."""
+"""The key of reports in an evaluator's evidence."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What one runner printed.
+    """The results in a runner's summaries.
 
     Attributes:
-        runner: its name.
-        passed: how many tests passed, over all of its summaries; None if they do not say.
-        failed: how many failed.
-        failing: whether its last summary names failures.
-        last: whether no other runner printed a summary after it, on the same stream.
+        runner: the runner's name.
+        passed: the number of tests that passed, over all summaries; None if they do not say.
+        failed: the number of tests that failed.
+        failing: whether the last summary names failures.
+        last: whether no other runner printed a later summary on the same stream.
     """
 
     runner: str
@@ -75,19 +75,19 @@ _RUNNERS: Mapping[str, re.Pattern[str]] = {
     }.items()
 }
 _PROGRESS = re.compile(r"^[.FEsxX]+ +\[100%\]$", re.MULTILINE)
-"""The last thing that `pytest -qq` prints where all passed."""
+"""The last line of `pytest -qq`, which prints no summary."""
 _NODE_FILES = re.compile(r"^(not |✖ )?(?:ok \d+ - |✔ |(?<=✖ ))\S+\.[cm]?[jt]sx?(?: \([\d.]+ms\))?$", re.MULTILINE)
-_ONLY_LOUD = {"maven": re.compile(r"\bBUILD (SUCCESS|FAILURE)\b"), "gradle": re.compile(r"^> Task :", re.MULTILINE)}
-"""What shows that the runner is not told to be quiet: then it reports failures only."""
+_NOT_QUIET = {"maven": re.compile(r"\bBUILD (SUCCESS|FAILURE)\b"), "gradle": re.compile(r"^> Task :", re.MULTILINE)}
+"""Output of runs that are not quiet. Quiet runs of these runners report only failures."""
 _PREFIX = re.compile(
-    r"^(?:\[[\w:@/.-]+\] |(?!ok |FAILED )[\w.-]+ +\| |[\w@/.-]+:[\w-]+: |\d{4}-\d\d-\d\d(?:[T ][\d:.,Z+]+)? )",
+    r"^(?:\[[\w:@/.-]+\] |(?!ok |FAILED )[\w.-]+ +\| |[\w@/.-]+:[\w-]+: |\d{4}-\d\d-\d\d(?:[T ][\d:.,Z+-]+)? )",
     re.MULTILINE,
 )
-"""What compose, turbo, concurrently and logs put before each line."""
+"""The prefixes of lines from compose, turbo, concurrently and logs."""
 _ESCAPES = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 
 _END = 200_000
-"""Characters at the end of a stream in which summaries are looked for."""
+"""The number of characters at the end of a stream that are searched for summaries."""
 
 _COUNTS = re.compile(r"(\d+) (?:tests? (?=failed|passed))?([a-z]+)|\b([a-z]+)[:=]? *(\d+)\b(?! ?[a-z%])")
 _PASSED = {"passed", "passing", "pass", "succeeded", "xpassed"}
@@ -97,36 +97,35 @@ _TOTAL = {"test", "tests", "run", "runs", "total", "example", "examples", "of"}
 
 
 def reports_of(*streams: str) -> tuple[Report, ...]:
-    """What each known runner printed on these streams, on each in the order of their last summaries."""
+    """Returns the reports of the known runners on these streams; on each stream, in the order of the last summaries."""
     return tuple(report for text in streams for report in _reports(text))
 
 
 def _reports(text: str) -> list[Report]:
     text = _ESCAPES.sub("", text[-_END:]).replace("\r\n", "\n").replace("\r", "\n")
     text = _PREFIX.sub("", text)
-    ended: dict[Report, int] = {}
+    ends: dict[Report, int] = {}
     for name, pattern in _RUNNERS.items():
-        found = list(pattern.finditer(text))
-        if not found and name == "pytest":
-            found = list(_PROGRESS.finditer(text))
-            if found:
-                ended[Report(name, failing=bool(re.search("[FE]", found[-1][0])))] = found[-1].end()
-        elif found and (name not in _ONLY_LOUD or _ONLY_LOUD[name].search(text)):
-            counts = [_counted(one) for one in found]
+        summaries = list(pattern.finditer(text))
+        if not summaries and name == "pytest":
+            summaries = list(_PROGRESS.finditer(text))
+            if summaries:
+                ends[Report(name, failing=bool(re.search("[FE]", summaries[-1][0])))] = summaries[-1].end()
+        elif summaries and (name not in _NOT_QUIET or _NOT_QUIET[name].search(text)):
+            counts = [_counts(summary) for summary in summaries]
             passed = [passed for passed, _ in counts if passed is not None]
             failed = sum(failed for _, failed in counts)
             failing = counts[-1][1] > 0
             if name == "node --test" and passed:  # a file that ends before its tests is itself a test that passed
                 marks = _NODE_FILES.findall(text)
                 passed, failed = [max(sum(passed) - marks.count(""), 0)], max(failed - len(marks) + marks.count(""), 0)
-            report = Report(name, sum(passed) if passed else None, failed, failing)
-            ended[report] = found[-1].end()
-    ordered = sorted(ended, key=lambda report: ended[report])
+            ends[Report(name, sum(passed) if passed else None, failed, failing)] = summaries[-1].end()
+    ordered = sorted(ends, key=lambda report: ends[report])
     return [replace(report, last=report is ordered[-1]) for report in ordered]
 
 
-def _counted(summary: re.Match[str]) -> tuple[int | None, int]:
-    """How many tests passed and failed by one summary."""
+def _counts(summary: re.Match[str]) -> tuple[int | None, int]:
+    """Returns the numbers of tests that passed (None if unknown) and failed in one summary."""
     marks = summary.groupdict()
     if "ok" in marks:
         return (0 if "[no test" in summary[0] else int(bool(marks["ok"]))), int(bool(marks["bad"]))
@@ -142,36 +141,36 @@ def _counted(summary: re.Match[str]) -> tuple[int | None, int]:
 
 
 def share(reports: Sequence[Report]) -> float | None:
-    """Passed tests among those that ran, by the runner that printed the last summary of a stream."""
-    counted = [one for one in reports if one.last and one.passed is not None and one.passed + one.failed]
-    return (counted[0].passed or 0) / ((counted[0].passed or 0) + counted[0].failed) if counted else None
+    """Returns the share of the tests that passed, by the last summary of the first stream that has one."""
+    last = (one for one in reports if one.last and one.passed is not None and one.passed + one.failed)
+    return next((one.passed / (one.passed + one.failed) for one in last if one.passed is not None), None)
 
 
 def objection(before: Sequence[Report], now: Sequence[Report], argv: Sequence[str]) -> str:
-    """Why status 0 does not say that the tests passed, by what the runners printed before; "" if it does."""
-    by_failure_alone = any(_ON_FAILURE.search(part) for part in argv)
-    ran, names = {one.runner: one for one in now}, {one.runner for one in before}
-    missing = [one.runner for one in before if one.last and one.runner not in ran]
-    if missing and not set(ran) - names and not by_failure_alone:
+    """Returns why status 0 does not mean that the tests passed, by comparison with an earlier run; "" if it does."""
+    only_on_failure = any(_ON_FAILURE.search(part) for part in argv)
+    names, earlier_names = {one.runner for one in now}, {one.runner for one in before}
+    missing = [one.runner for one in before if one.last and one.runner not in names]
+    if missing and names <= earlier_names and not only_on_failure:
         return f"{missing[0]} printed no summary of its tests, so they may not have run to their end"
     if failing := [one for one in now if one.last and one.failing]:
         return f"{failing[0].runner} reports failures"
-    if any(one.passed or one.failed for one in before) and ran and all(one.passed == 0 for one in now):
+    if any(one.passed or one.failed for one in before) and now and all(one.passed == 0 for one in now):
         return f"by the summary of {now[-1].runner}, no test passed"
     return ""
 
 
 def fewer(before: Sequence[Report], now: Sequence[Report]) -> str:
-    """A note where a runner ran fewer tests than before; "" otherwise."""
-    ran = {one.runner: (one.passed or 0) + one.failed for one in now if one.passed is not None}
+    """Returns a note if a runner ran fewer tests than before, or ""."""
+    counts = {one.runner: one.passed + one.failed for one in now if one.passed is not None}
     for one in before:
-        if one.runner in ran and ran[one.runner] < (earlier := (one.passed or 0) + one.failed):
-            return f"{one.runner} reports {count(ran[one.runner], 'test')}, and reported {earlier} before"
+        if one.runner in counts and counts[one.runner] < (earlier := (one.passed or 0) + one.failed):
+            return f"{one.runner} reports {count(counts[one.runner], 'test')}, and reported {earlier} before"
     return ""
 
 
 def reports_in(evidence: Json) -> list[Report]:
-    """The reports that a record keeps in a judge's evidence."""
+    """Returns the reports in a judge's evidence."""
     rows: Any = cast(Mapping[str, Any], evidence).get(REPORTS, ()) if isinstance(evidence, Mapping) else ()
     return [Report(**row) for row in rows]
 
@@ -195,7 +194,7 @@ _DIRECT: Mapping[str, re.Pattern[str]] = {
     "phpunit": re.compile(r"(?:\S*/)?phpunit(?= |$)"),
 }
 _ON_FAILURE = re.compile(r"\bchronic\b|>.*\|\|", re.DOTALL)
-"""A command that shows the output of another only if that fails."""
+"""Commands that show the output of another command only if it fails."""
 _SILENT = re.compile(
     r" (?:-\w*qq\w*|--quiet|--silent|-\w*h|--help|-V|--version|--co(?:llect-only)?|--no-run|--list\w*|-json|--json"
     r"|--reporters?|-R|-f|--format|-p no:\S+|--fixtures|--(?:no-)?(?:output|results)|--setup-\w+|-c|-exec|-list"
@@ -204,7 +203,7 @@ _SILENT = re.compile(
 
 
 def runner_of(argv: Sequence[str]) -> str:
-    """The known runner that the command starts and that always prints a summary; "" where that is not certain."""
+    """Returns the known runner that the command starts, or "" if it is unknown or may print no summary."""
     line = " ".join(argv)
     if (
         len(argv) > 2
@@ -216,7 +215,7 @@ def runner_of(argv: Sequence[str]) -> str:
             return ""
     while launcher := _LAUNCHERS.match(line):
         line = line[launcher.end() :]
-    return next((n for n, one in _DIRECT.items() if one.match(line) and not _SILENT.search(line)), "")
+    return next((name for name, runner in _DIRECT.items() if runner.match(line) and not _SILENT.search(line)), "")
 
 
 # --- files --------------------------------------------------------------------------------------------------------
@@ -241,7 +240,7 @@ _HEADER = re.compile(r"^diff --git (?:a/(.+) b/\1|a/(.+) b/(.+))$", re.MULTILINE
 
 
 def changed_test_files(diff: str, argv: Sequence[str]) -> list[str]:
-    """The files of a unified diff, in its order, that a test run rests on.
+    """Returns the files of a unified diff, in its order, that a test run depends on.
 
     These are tests, settings of the usual runners, and what the command names: a script, a module after `-m`.
     """
@@ -249,18 +248,18 @@ def changed_test_files(diff: str, argv: Sequence[str]) -> list[str]:
 
 
 def test_files(paths: Iterable[str], argv: Sequence[str]) -> list[str]:
-    """Those of these files that a test run rests on."""
+    """Returns the files among these that a test run depends on."""
     named = _named(argv)
     return [path for path in paths if _TESTS.search(path) or _SETTINGS.search(path) or _names(named, path)]
 
 
 def settings_files(names: Iterable[str]) -> list[str]:
-    """Those of the files of one folder that are settings of a test runner, or run with every test below."""
+    """Returns the files of a folder that are settings of a test runner, or run with every test below the folder."""
     return [name for name in names if _SETTINGS.search(name) or name == "conftest.py"]
 
 
 def words_in(argv: Iterable[str]) -> list[str]:
-    """The words of a command line, and of the texts for a shell in it."""
+    """Returns the words of a command line, and the words of the shell commands in it."""
     words: list[str] = []
     for part in argv:
         words.append(part)
@@ -273,7 +272,7 @@ def words_in(argv: Iterable[str]) -> list[str]:
 
 
 def _named(argv: Iterable[str]) -> set[str]:
-    """The paths that a command line may name."""
+    """Returns the paths that a command line may name."""
     paths: set[str] = set()
     for word in words_in(argv):
         path = os.path.normpath(word.rpartition("=")[2].partition("::")[0])
@@ -285,6 +284,6 @@ def _named(argv: Iterable[str]) -> set[str]:
 
 
 def _names(named: set[str], path: str) -> bool:
-    """Whether one of these is the path, seen from one of its folders: a check may start in any."""
+    """Whether one of these is the path, relative to one of its parent folders: a check may start in any of them."""
     parts = path.split("/")
     return any("/".join(parts[n:]) in named for n in range(len(parts)))

@@ -24,14 +24,14 @@ _DOTTED, _SPACED = re.compile(r"(?<=\b\w)[._*-](?=\w\b)"), re.compile(r"(?<=\b\w
 
 
 def folded(text: str) -> str:
-    """Return the text as patterns expect it: in one case and width, without look-alikes and spaced-out letters."""
+    """Returns the text as patterns expect it: in one case and width, without look-alikes and spaced-out letters."""
     plain = unicodedata.normalize("NFKC", text).casefold().translate(LOOK_ALIKES)
     return re.sub(r"\s+", " ", _SPACED.sub("", _DOTTED.sub("", plain)))
 
 
 @cache
 def patterns(table: str, without: Sequence[str] = ()) -> Patterns:
-    """Return the patterns of a table of safeguards.toml with their flags, except those with a flag in `without`."""
+    """Returns the patterns of a table of safeguards.toml with their flags, except those with a flag in `without`."""
     with open(f"{os.path.splitext(__file__)[0]}.toml", encoding="utf-8") as file:
         tables = tables_in(file.read())
     lines = {flag: text for flag, text in tables[table].items() if flag not in without}
@@ -42,7 +42,7 @@ _LINE = re.compile(r"""^\[(\w+)\]$|^(?:([\w-]+)|"(.+?)") = (?:'''\n(.*?)'''|'(.*
 
 
 def tables_in(text: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the tables of a TOML file that has only literal strings. Importing `tomllib` takes longer than this."""
+    """Returns the tables of a TOML file that has only literal strings. Importing `tomllib` takes longer than this."""
     tables: dict[str, dict[str, str]] = {}
     table: dict[str, str] = {}
     for name, bare, quoted, lines, line in _LINE.findall(text):
@@ -79,7 +79,7 @@ _OPTIONAL = ("?", "*", "{")
 
 
 def beginnings(pattern: str) -> Sequence[str]:
-    """Return texts such that every match of a pattern begins with one of them; none if they cannot be determined.
+    """Returns texts such that every match of a pattern begins with one of them; none if they cannot be determined.
 
     pattern: without flags.
     """
@@ -107,7 +107,7 @@ def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _next_branch(pattern: str, branch: int) -> int | None:
-    """Return the start of the alternative after the one that starts here; None if it is the last."""
+    """Returns the start of the alternative after the one that starts here; None if it is the last."""
     depth = 0
     for mark in _MARK.finditer(pattern, branch):
         depth += (mark[1] == "(") - (mark[1] == ")")
@@ -117,7 +117,7 @@ def _next_branch(pattern: str, branch: int) -> int | None:
 
 
 def _group_end(pattern: str, at: int) -> int:
-    """Return the end of the group that starts here."""
+    """Returns the end of the group that starts here."""
     depth = 0
     for mark in _MARK.finditer(pattern, at):
         depth += (mark[1] == "(") - (mark[1] == ")")

@@ -45,7 +45,7 @@ _RULER = re.compile(r"[-+|=: \t]+")
 
 
 def find_secrets(text: str) -> Sequence[Span]:
-    """Return the spans of the secrets, in order and without overlaps. Masks are skipped."""
+    """Returns the spans of the secrets, in order and without overlaps. Masks are skipped."""
     return _cached_secrets(text) if len(text) <= _CACHED_LENGTH else _secrets_of(text)
 
 
@@ -59,12 +59,12 @@ def _secrets_of(text: str) -> Sequence[Span]:
 
 
 def _lower(text: str) -> str:
-    """Return the text in lower case, with each letter at its old index."""
+    """Returns the text in lower case, with each letter at its old index."""
     return (text if text.isascii() else text.translate(_LOWER)).lower()  # İ alone has a lower form of two characters
 
 
 def is_word(text: str) -> bool:
-    """Return whether it is a short word, as most keys of records are, which alone is not a secret."""
+    """Returns whether it is a short word, as most keys of records are, which alone is not a secret."""
     return len(text) < 16 and text.isascii() and text.isalpha()
 
 
@@ -73,7 +73,7 @@ _cached_secrets = lru_cache(maxsize=1000)(_secrets_of)
 
 
 def _extended(text: str, span: Span) -> Span:
-    """Return the span up to the end of its word, if it is as long as the text that a rule looks at."""
+    """Returns the span up to the end of its word, if it is as long as the text that a rule looks at."""
     start, end = span
     while end - start >= _RULE_LENGTH and end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
         end += 1
@@ -81,7 +81,7 @@ def _extended(text: str, span: Span) -> Span:
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans in order, with overlapping ones as one."""
+    """Returns the spans in order, with overlapping ones as one."""
     found: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
         if found and start < found[-1][1]:
@@ -92,25 +92,25 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
 
 
 def ends_with_break(text: str, at: int) -> bool:
-    """Return whether an escaped line break or tab ends at this index."""
+    """Returns whether an escaped line break or tab ends at this index."""
     return text[max(0, at - 2) : at] in ("\\n", "\\r", "\\t")
 
 
 @cache
 def _shapes() -> dict[str, dict[str, str | list[str]]]:
-    """Return the tables of secret_shapes.toml."""
+    """Returns the tables of secret_shapes.toml."""
     return tomllib.loads(Path(__file__).with_name("secret_shapes.toml").read_text(encoding="utf-8"))
 
 
 def _source(table: str, name: str) -> str:
-    """Return a pattern of the file as text, with the parts that it names filled in."""
+    """Returns a pattern of the file as text, with the parts that it names filled in."""
     text = "".join(_shapes()[table][name])
     return re.sub(r"<<(\w+)>>", lambda piece: _source("parts", piece[1]), text)
 
 
 @cache
 def _pattern(name: str, table: str = "patterns") -> re.Pattern[str]:
-    """Return a compiled pattern. It is compiled at its first use, so that importing this module is cheap."""
+    """Returns a compiled pattern. It is compiled at its first use, so that importing this module is cheap."""
     return re.compile(_source(table, name))
 
 
@@ -124,7 +124,7 @@ def _matches(name: str, value: str) -> bool:
 
 @cache
 def _key_pattern(prefix: str) -> re.Pattern[str]:
-    """Return the pattern of keys with this prefix. A key begins a word: "risk-assessment" contains no sk- key."""
+    """Returns the pattern of keys with this prefix. A key begins a word: "risk-assessment" contains no sk- key."""
     return re.compile(rf"{_source('parts', 'start')}{re.escape(prefix)}{_source('issued', prefix)}", re.ASCII)
 
 
@@ -135,7 +135,7 @@ def _issued_keys(text: str) -> Iterator[Span]:
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """Yield private keys from the first line to the last; if the last was cut off, with the lines of base64."""
+    """Yields private keys from the first line to the last; if the last was cut off, with the lines of base64."""
     ends = [found.span() for found in _pattern("end").finditer(text)]
     done, next_end = 0, 0
     for begin in _pattern("begin").finditer(text):
@@ -152,7 +152,7 @@ def _private_keys(text: str) -> Iterator[Span]:
 
 
 def _cards(text: str) -> Iterator[Span]:
-    """Yield card numbers: of a known brand and length, with a valid check digit."""
+    """Yields card numbers: of a known brand and length, with a valid check digit."""
     for found in _pattern("card").finditer(text):
         groups = re.split("[ -]", found[0])
         digits = "".join(groups)
@@ -177,7 +177,7 @@ def _luhn(digits: str) -> bool:
 
 @cache
 def _assignment() -> re.Pattern[str]:
-    """Return the pattern of an assignment. Each letter outside ASCII is also matched decomposed (ñ as n and a tilde, as
+    """Returns the pattern of an assignment. A letter outside ASCII is also matched decomposed (ñ as n and a tilde, as
     file names of macOS have it), and as JSON escapes it.
     """
     return re.compile(re.sub(r"[^\x00-\x7f]", _in_any_form, _source("patterns", "assigned")))
@@ -188,7 +188,7 @@ def _in_any_form(found: re.Match[str]) -> str:
 
 
 def _forms(letter: str) -> list[str]:
-    """Return the letter, small and capital, composed and decomposed, and each of these as JSON escapes it."""
+    """Returns the letter, small and capital, composed and decomposed, and each of these as JSON escapes it."""
     plain = dict.fromkeys(form for case in (letter, letter.upper()) for form in (case, _decomposed(case)))
     return [*plain, *("".join(char if char.isascii() else f"\\u{ord(char):04x}" for char in form) for form in plain)]
 
@@ -199,7 +199,7 @@ def _decomposed(text: str) -> str:
 
 @cache
 def _starts() -> Sequence[str]:
-    """Return the beginnings of names of secrets, also decomposed and as JSON escapes them."""
+    """Returns the beginnings of names of secrets, also decomposed and as JSON escapes them."""
     starts = cast(list[str], _shapes()["assigned"]["starts"])
     foreign = [start for start in starts if not start.isascii()]
     escaped = {form[:6] for start in foreign for form in _forms(start[0]) if form[0] == "\\"}
@@ -207,7 +207,7 @@ def _starts() -> Sequence[str]:
 
 
 def _name_places(text: str) -> list[int]:
-    """Return where the name of a secret may begin. Searching for the whole pattern takes twenty times as long."""
+    """Returns where the name of a secret may begin. Searching for the whole pattern takes twenty times as long."""
     low, places = _lower(text), set[int]()
     for start in _starts():
         at = low.find(start)
@@ -220,7 +220,7 @@ def _name_places(text: str) -> list[int]:
 
 
 def _assigned(text: str) -> Iterator[Span]:
-    """Yield values that are assigned to a name of a password or a key, or said to be one."""
+    """Yields values that are assigned to a name of a password or a key, or said to be one."""
     at = 0
     for place in _name_places(text):
         if place < at or not (found := _assignment().match(text, place)):
@@ -242,12 +242,12 @@ def _assigned(text: str) -> Iterator[Span]:
 
 
 def secrets_of(table: Mapping[str, str]) -> list[str]:
-    """Return the values, such as those of variables or headers, whose names say that they are secret."""
+    """Returns the values, such as those of variables or headers, whose names say that they are secret."""
     return [value for name, value in table.items() if says_secret(name, value)]
 
 
 def says_secret(key: str, value: str) -> bool:
-    """Return whether the key says that its value is a secret."""
+    """Returns whether the key says that its value is a secret."""
     if key in ("auth", "_auth"):
         return _is_login(value)
     named = _name_of_secret(key)
@@ -256,7 +256,7 @@ def says_secret(key: str, value: str) -> bool:
 
 @lru_cache(maxsize=1000)
 def _name_of_secret(key: str) -> re.Match[str] | None:
-    """Return the match of a secret's name in this key. Remembered, because keys of records repeat."""
+    """Returns the match of a secret's name in this key. Remembered, because keys of records repeat."""
     named = _pattern("named").search(unicodedata.normalize("NFC", key))
     return named if named and _is_secret_name(named) else None
 
@@ -374,7 +374,7 @@ def _userinfo(text: str) -> Iterator[Span]:
 
 
 def _flags(text: str) -> Iterator[Span]:
-    """Yield passwords and keys on a command line."""
+    """Yields passwords and keys on a command line."""
     low, flag_words = _lower(text), _shapes()["flag_words"]
     present = {word for word in _all_flag_words() if word in low}
     for name in _shapes()["flags"]:
@@ -398,7 +398,7 @@ def _all_flag_words() -> frozenset[str]:
 
 
 def _accounts(text: str) -> Iterator[Span]:
-    """Yield the passwords that chpasswd reads."""
+    """Yields the passwords that chpasswd reads."""
     for found in _pattern("chpasswd").finditer(text):
         part = next(name for name in ("piped", "here", "text") if found[name])
         for pair in _pattern("account").finditer(text, *found.span(part)):
@@ -407,14 +407,14 @@ def _accounts(text: str) -> Iterator[Span]:
 
 
 def _columns(text: str) -> Iterator[Span]:
-    """Yield the values below the name of a secret in a table, as CSV or as databases print it."""
+    """Yields the values below the name of a secret in a table, as CSV or as databases print it."""
     yield from _values_below(text)
     for escape in sorted({found[1] for found in _ESCAPED.finditer(text) if found[2] != '"'}):
         yield from _values_below(_unescaped(text, escape))  # within JSON, \\n may be a break or a path such as C:\new
 
 
 def _unescaped(text: str, escape: str = "") -> str:
-    """Return the text with quotes, tabs and line breaks as they were before JSON escaped them, each at its old index.
+    """Returns the text with quotes, tabs and line breaks as they were before JSON escaped them, each at its old index.
 
     escape: the backslashes before a break or tab that is meant; without them, any number.
     """
@@ -427,7 +427,7 @@ def _unescaped(text: str, escape: str = "") -> str:
 
 
 def _values_below(text: str) -> Iterator[Span]:
-    """Yield the values below the names of secrets in the tables of a text in which nothing is escaped."""
+    """Yields the values below the names of secrets in the tables of a text in which nothing is escaped."""
     done = 0
     for word in _pattern("columns").finditer(text):
         if word.start() < done:
@@ -461,7 +461,7 @@ def _values_below(text: str) -> Iterator[Span]:
 
 
 def _cells(line: str, mark: str) -> list[Span]:
-    """Return the spans of a row's cells. A mark between quotes ("Smith, Ann") separates none."""
+    """Returns the spans of a row's cells. A mark between quotes ("Smith, Ann") separates none."""
     return [found.span(1) for found in _cell_pattern(mark).finditer(line)]
 
 
@@ -478,7 +478,7 @@ def _wallets(text: str) -> Iterator[Span]:
 
 
 def _keys_by_words(text: str) -> Iterator[Span]:
-    """Yield hex or base64 as long as a key, if the words beside it call it a key and not a digest."""
+    """Yields hex or base64 as long as a key, if the words beside it call it a key and not a digest."""
     for found in _pattern("candidate").finditer(text):
         value = found[0]
         is_hex = re.fullmatch("[0-9a-fA-F]+", value) and len(value) % 2 == 0 and len(set(value)) > 6
@@ -504,7 +504,7 @@ def _looks_random(value: str) -> bool:
 
 
 def _matcher(name: str, group: str | int = 0) -> Callable[[str], Iterator[Span]]:
-    """Return a rule that yields what a pattern, or one group of it, matches."""
+    """Returns a rule that yields what a pattern, or one group of it, matches."""
     return lambda text: (found.span(group) for found in _pattern(name).finditer(text))
 
 

@@ -24,12 +24,12 @@ _MAX_REPEATED = 200
 
 
 def mask(text: str) -> str:
-    """Return the text with each secret replaced by a mask. Masking it again changes nothing."""
+    """Returns the text with each secret replaced by a mask. Masking it again changes nothing."""
     return Masks().text(text)
 
 
 def mask_json(value: Json) -> Json:
-    """Return a copy with each text and each key masked on its own, and values whose key says that they are secret."""
+    """Returns a copy with each text and each key masked on its own, and values whose key says that they are secret."""
     return each_text(value, lambda text, key: text if _has_no_secret(text, key) else Masks().text(text, key))
 
 
@@ -39,19 +39,19 @@ def _has_no_secret(text: str, key: str) -> bool:
 
 
 def mask_attempt(text: str, task: str) -> str:
-    """Return an attempt for a judge: masked, except for values that the task itself contains."""
+    """Returns an attempt for a judge: masked, except for values that the task itself contains."""
     masks = Masks()
     masked = masks.unmask(masks.text(text), task)
     return f"{masked}\n\n{NOTE}" if MASKS.search(masked) else masked
 
 
 def one_mask(text: str) -> str:
-    """Return the text with all its masks alike, to compare texts of which one was masked by an older version."""
+    """Returns the text with all its masks alike, to compare texts of which one was masked by an older version."""
     return MASKS.sub(MASK, text)
 
 
 def each_text(value: Json, change: Callable[[str, str], str], key: str = "") -> Json:
-    """Return a copy with each text and each key changed by `change(text, key)`. Images are not changed."""
+    """Returns a copy with each text and each key changed by `change(text, key)`. Images are not changed."""
     if isinstance(value, str):
         return change(value, key)
     if isinstance(value, list):
@@ -72,7 +72,7 @@ def _option(item: Any) -> str:
 
 
 def _key_for(name: str, table: Mapping[str, Any], above: str) -> str:
-    """Return the name that says what a value of an object is.
+    """Returns the name that says what a value of an object is.
 
     In {"name": "API_KEY", "value": …} it is beside the value, in {"api_key": {"value": …}} above it. The private parts
     of a JSON web key are private keys.
@@ -92,12 +92,12 @@ class Masks:
         self._last = 0
 
     def text(self, text: str, key: str = "") -> str:
-        """Return the text masked. key: the key of the object whose value it is."""
+        """Returns the text masked. key: the key of the object whose value it is."""
         self.learn(text, key)
         return self._masked(text)
 
     def json(self, value: Json) -> Json:
-        """Return a copy with every text masked, even if a value precedes the words that show it to be a secret."""
+        """Returns a copy with every text masked, even if a value precedes the words that show it to be a secret."""
         each_text(value, self.learn)
         return each_text(value, lambda text, _: self._masked(text))
 
@@ -113,7 +113,7 @@ class Masks:
         return text
 
     def unmask(self, text: str, among: str) -> str:
-        """Return the text with the masks of those values undone that `among` contains."""
+        """Returns the text with the masks of those values undone that `among` contains."""
         values = {name: value for value, name in self._names.items() if value in among}
         return MASKS.sub(lambda found: values.get(found[0], found[0]), text)
 
@@ -127,7 +127,7 @@ class Masks:
         return self._names[value]
 
     def _secrets(self, text: str) -> Sequence[Span]:
-        """Return the spans of the secrets. A text is learned before it is masked, but searched once."""
+        """Returns the spans of the secrets. A text is learned before it is masked, but searched once."""
         if text not in self._spans:
             self._spans[text] = find_secrets(text)
         return self._spans[text]
@@ -154,7 +154,7 @@ class Masks:
 
 
 def _occurrences(text: str, value: str) -> Iterator[Span]:
-    """Yield the spans of the value, but not inside a longer word or a mask."""
+    """Yields the spans of the value, but not inside a longer word or a mask."""
     masked = [found.span() for found in MASKS.finditer(text)] if value in MASK else []
     at = text.find(value)
     while at >= 0:

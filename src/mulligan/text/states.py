@@ -9,11 +9,10 @@ from mulligan.core.records import Feedback
 
 
 @dataclass(frozen=True)
-class WorldState:
-    """A state as it is shown. The word is always shown, so that nobody needs the symbol or the colour to read it.
+class StateStyle:
+    """How a state is shown: always with its word, so that nobody needs the symbol or the colour.
 
     Attributes:
-        word: what people read.
         symbol: one character.
         ascii: one character for terminals without Unicode.
         colour: one of the eight colours of ANSI terminals, which light and dark themes both make readable.
@@ -25,16 +24,16 @@ class WorldState:
     colour: str
 
 
-STATES: Mapping[str, WorldState] = {
-    "passed": WorldState("passed", "✓", "+", "green"),
-    "failed": WorldState("failed", "✗", "x", "red"),
-    "unjudged": WorldState("no verdict", "?", "?", "magenta"),
-    "lesson": WorldState("lesson", "→", ">", "cyan"),
-    "recalled": WorldState("recalled", "↺", "<", "cyan"),
-    "running": WorldState("running", "…", "~", "blue"),
-    "paused": WorldState("paused", "‖", "=", "yellow"),
-    "error": WorldState("error", "!", "!", "red"),
-    "note": WorldState("note", "·", "-", "default"),
+STATES: Mapping[str, StateStyle] = {
+    "passed": StateStyle("passed", "✓", "+", "green"),
+    "failed": StateStyle("failed", "✗", "x", "red"),
+    "unjudged": StateStyle("no verdict", "?", "?", "magenta"),
+    "lesson": StateStyle("lesson", "→", ">", "cyan"),
+    "recalled": StateStyle("recalled", "↺", "<", "cyan"),
+    "running": StateStyle("running", "…", "~", "blue"),
+    "paused": StateStyle("paused", "‖", "=", "yellow"),
+    "error": StateStyle("error", "!", "!", "red"),
+    "note": StateStyle("note", "·", "-", "default"),
 }
 """The states by name. A state looks the same wherever a user sees it."""
 
@@ -43,12 +42,12 @@ DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", 
 
 
 def state_of(passed: bool | None) -> str:
-    """Return the name of the state of feedback: passed, failed, or neither."""
+    """Returns the name of the state of feedback: passed, failed, or neither."""
     return {True: "passed", False: "failed", None: "unjudged"}[passed]
 
 
 def verdict(feedback: Feedback | None) -> tuple[str, str]:
-    """Return the name of the feedback's state, and the verdict in words."""
+    """Returns the name of the feedback's state, and the verdict in words."""
     if feedback is None:
         return "note", "not judged yet"
     mark = state_of(feedback.passed)

@@ -1,6 +1,6 @@
 """Separates the answer in a model's text from its thoughts and from the tokens of its chat format.
 
-Everything that reads what a model wrote reads it through here: design/119.
+All code that reads a model's text uses this module: design/119.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CLOSING = (
 )
 _MARK = re.compile(rf"(?P<closing>{_CLOSING})|(?P<opening>{_OPENING})", re.IGNORECASE)
 _IN_WORDS = (
-    # What is left of gpt-oss's channels where a server drops their tokens, and how Granite 3 names its two parts.
+    # What remains of gpt-oss's channels if a server drops their tokens, and Granite 3's names of its two parts.
     (re.compile(r"\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z][\w']*[,:]? [A-Za-z])"), "assistantfinal"),
     (re.compile(r"\s*(?:assistant)?(?:analysis|commentary)(?=[\s\S]*assistantfinal)"), "assistantfinal"),
     (re.compile(r"\s*Here(?: i|')s my thought process:"), "Here is my response:"),
@@ -41,9 +41,9 @@ _FIELD = re.compile(r"<\s?/\s?(?:thoughts?|reasoning)\b", re.IGNORECASE)
 _LEADING_BLOCK = re.compile(
     r"\s*<(analysis|reflection|rationale|details(?=[^<>]{0,200}\breasoning\b))(?:\s[^<>]{0,200})?>", re.IGNORECASE
 )
-"""Names that a part of an answer may have: only a block at the beginning, with an answer behind it, is thoughts."""
-_BEGINS = ("", "\n", ".", "!", "?", ":", ">")
-"""What stands before thoughts that begin; a tag in the middle of a sentence is spoken of."""
+"""Names that a part of an answer may have: the block is thoughts only at the beginning, before an answer."""
+_BEFORE_THOUGHTS = ("", "\n", ".", "!", "?", ":", ">")
+"""The characters that may precede thoughts. A sentence with a tag in its middle is about the tag."""
 _LEADS_TO_A_NAME = re.compile(
     r"(?:^|[^\w])(?:the|an?|its?|is|are|with|and|or|by|at|to|until|till|before|after|of|between|in|from|on|use|like|as"
     r"|tags?|tokens?|marker|closing|finds?|contains?|without|writes?|called|named)[ ]\Z",
@@ -80,28 +80,28 @@ _BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
 class Spoken(NamedTuple):
-    """`answer` is the text without thoughts. `finished` is False where thoughts are all there is, or did not end."""
+    """`answer` is the text without thoughts. `finished` is False if the thoughts did not end or no answer follows."""
 
     answer: str
     finished: bool = True
 
 
 def answer_of(text: str) -> str:
-    """The answer in a model's text; "" where it thought and gave none. A text without thoughts is returned as it is."""
+    """Returns the answer in a model's text, or "" if it has only thoughts. A text without thoughts is unchanged."""
     return spoken(text).answer
 
 
 def output_of(attempt: Attempt) -> str:
-    """The answer in the output of an attempt; the whole output in a workspace, where it is a diff."""
+    """Returns the answer in an attempt's output. The output of a workspace is a diff, and returned whole."""
     in_workspace = any(artifact.kind == "git" for artifact in attempt.artifacts)
     return attempt.output if in_workspace else answer_of(attempt.output)
 
 
 def spoken(text: str) -> Spoken:
-    """Separates the answer from the thoughts: all up to the last tag that closes thoughts.
+    """Separates the answer from the thoughts, which end with the last tag that closes thoughts.
 
-    A tag in a code fence, in inline code, in a string or in a Python program is a part of the answer. Never raises, and
-    takes time in proportion to the text.
+    A tag in a code fence, in inline code, in a string or in a Python program is part of the answer. Never raises, and
+    takes time proportional to the text's length.
     """
     if not _HINT.search(text):
         return Spoken(text)
@@ -113,18 +113,18 @@ def spoken(text: str) -> Spoken:
         protected = _Protected(rest)
         closings = [mark for mark in marks if mark["closing"]]
         openings = [mark for mark in marks if mark["opening"] and not protected.covers(mark) and _begins(rest, mark)]
-        free = [mark for mark in closings if not protected.covers(mark)]
-        unnamed = [mark for mark in free if not _is_named(rest, mark)]
-        free = unnamed if unnamed or not openings else free
-        if not free and openings:  # a fence that the thoughts left open hides the tag that ends them
-            hidden = (c for c in closings if c.start() > openings[0].start() and not protected.quotes(c))
-            free = list(hidden)[:1]
-        if free and _is_field(rest, free[-1], openings):
+        ends = [mark for mark in closings if not protected.covers(mark)]
+        unnamed = [mark for mark in ends if not _is_named(rest, mark)]
+        ends = unnamed if unnamed or not openings else ends
+        if not ends and openings:  # the thoughts left a fence open, which covers the tag that ends them
+            in_fence = (c for c in closings if c.start() > openings[0].start() and not protected.quotes(c))
+            ends = list(in_fence)[:1]
+        if ends and _is_field(rest, ends[-1], openings):
             return Spoken(text)
-        program = (mark for mark in free[: min(_CLOSINGS_TRIED, len(free) - 1)] if _is_python(rest[mark.end() :]))
-        free = [*free, *((first,) if (first := next(program, None)) else ())]
-        if (free or openings) and not _is_python(rest):
-            start = free[-1].end() if free else 0
+        tried = ends[: min(_CLOSINGS_TRIED, len(ends) - 1)]
+        end = next((mark for mark in tried if _is_python(rest[mark.end() :])), ends[-1] if ends else None)
+        if (end or openings) and not _is_python(rest):
+            start = end.end() if end else 0
             if any(mark.start() >= start for mark in openings):
                 return Spoken("", False)
             rest, thought = _cut(rest, start, protected), True
@@ -138,16 +138,16 @@ def spoken(text: str) -> Spoken:
 
 
 def _after_words(text: str) -> tuple[str | None, bool]:
-    """What follows thoughts that are marked by words alone, and whether there were any. None: they did not end."""
+    """Returns the text after thoughts that words mark, or None if they do not end; and whether there were any."""
     for opening, closing in _IN_WORDS:
         if opening.match(text):
-            _, found, rest = text.rpartition(closing)
-            return (rest if found else None), True
+            _, separator, rest = text.rpartition(closing)
+            return (rest if separator else None), True
     return text, False
 
 
 def _after_blocks(text: str) -> tuple[str, bool]:
-    """What follows the blocks at the beginning that have an answer behind them, and whether there were any."""
+    """Returns the text after leading blocks of thoughts that an answer follows, and whether there were any."""
     at = 0
     while opening := _LEADING_BLOCK.match(text, at):
         closing = re.compile(rf"</{opening[1]}\s?>", re.IGNORECASE).search(text, opening.end())
@@ -158,17 +158,17 @@ def _after_blocks(text: str) -> tuple[str, bool]:
 
 
 def _is_field(text: str, closing: re.Match[str], openings: list[re.Match[str]]) -> bool:
-    """Whether the tag closes a part of the answer that gives its reasons, behind all others."""
-    is_behind = openings and _INK.search(text, 0, openings[0].start()) and not _INK.search(text, closing.end())
-    return bool(is_behind and _FIELD.search(closing[0]))
+    """Whether the tag closes the last part of the answer, which gives its reasons."""
+    is_last = openings and _INK.search(text, 0, openings[0].start()) and not _INK.search(text, closing.end())
+    return bool(is_last and _FIELD.search(closing[0]))
 
 
 def _begins(text: str, mark: re.Match[str]) -> bool:
-    return _before(text, mark)[-1:] in _BEGINS
+    return _before(text, mark)[-1:] in _BEFORE_THOUGHTS
 
 
 def _is_named(text: str, mark: re.Match[str]) -> bool:
-    """Whether a sentence speaks of the tag, as in "the tag is </think>."."""
+    """Whether a sentence mentions the tag, as in "the tag is </think>."."""
     line = text[max(text.rfind("\n", 0, mark.start()) + 1, mark.start() - 200) : mark.start()]
     goes_on = _SENTENCE_GOES_ON.match(text, mark.end()) or _COMMENT.match(line)
     return bool(goes_on and _LEADS_TO_A_NAME.search(line[-20:]))
@@ -179,7 +179,7 @@ def _before(text: str, mark: re.Match[str]) -> str:
 
 
 def _cut(text: str, start: int, protected: _Protected) -> str:
-    """The text from `start` to where the model's turn ended, if it went on with another one."""
+    """Returns the text from `start` to the end of the model's turn, if another turn follows."""
     for end in _END.finditer(text, start):
         if _TURN.match(text, end.end()) and not protected.covers(end):
             return text[start : end.start()]
@@ -187,28 +187,28 @@ def _cut(text: str, start: int, protected: _Protected) -> str:
 
 
 def _without_tokens(text: str) -> str:
-    """The text without the tokens of a chat format at both ends."""
+    """Returns the text without the tokens of a chat format at both ends."""
     begin = _BEGIN.match(text)
     start, end = begin.end() if begin else 0, len(text)
-    struck = "<s>" in text  # HTML, in which </s> is no token
+    is_html = "<s>" in text  # where </s> is no token
     while True:
-        bare = end
-        while bare > start and text[bare - 1].isspace():
-            bare -= 1
-        token = next((one for one in _ENDS if text.endswith(one, start, bare)), "")
-        if not token or (token == "</s>" and struck):
+        stop = end
+        while stop > start and text[stop - 1].isspace():
+            stop -= 1
+        token = next((token for token in _ENDS if text.endswith(token, start, stop)), "")
+        if not token or (token == "</s>" and is_html):
             return text if (start, end) == (0, len(text)) else text[start:end]
-        end = bare - len(token)
+        end = stop - len(token)
 
 
 class _Protected:
-    """Where a text holds code and strings."""
+    """The parts of a text that are code or strings."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._fences, self._unpaired = _fences(text)
         odd = {quotes for quotes in ('"""', "'''") if text.count(quotes) % 2}  # one of these begins no string
-        strings = [found.span() for found in _STRING.finditer(text) if "\n" not in found[0] or found[0][:3] not in odd]
+        strings = [match.span() for match in _STRING.finditer(text) if "\n" not in match[0] or match[0][:3] not in odd]
         self._strings = _sorted([*strings, *_inline(text)])
 
     def covers(self, mark: re.Match[str]) -> bool:
@@ -218,24 +218,24 @@ class _Protected:
         return in_fence and not (self._unpaired and self._is_alone(mark))
 
     def quotes(self, mark: re.Match[str]) -> bool:
-        """Whether a string or inline code holds the tag."""
+        """Whether a string or inline code contains the tag."""
         return _within(self._strings, mark.start())
 
     def _is_alone(self, mark: re.Match[str]) -> bool:
-        """Whether the tag stands alone on its line."""
+        """Whether the tag has a line of its own."""
         before = _before(self._text, mark)
         return before[-1:] in ("", "\n") and _REST_OF_LINE.match(self._text, mark.end()) is not None
 
 
 def _fences(text: str) -> tuple[list[tuple[int, int]], bool]:
-    """The code blocks that end, and whether their fences do not pair up: the last one, without a language, is open."""
+    """Returns the spans of the closed code blocks, and whether a last fence without a language is left unpaired."""
     blocks: list[tuple[int, int]] = []
     opening: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):
         if opening is None:
             opening = fence
         elif fence[1][0] == opening[1][0] and len(fence[1]) >= len(opening[1]):
-            if fence[2].strip():  # a block that begins ends the one before, which was left open
+            if fence[2].strip():  # a fence with a language begins a block even if the one before is open
                 opening = fence
             else:
                 blocks.append((opening.start(), fence.end()))
@@ -244,7 +244,7 @@ def _fences(text: str) -> tuple[list[tuple[int, int]], bool]:
 
 
 def _inline(text: str) -> Iterator[tuple[int, int]]:
-    """Inline code: between runs of as many backticks on one line."""
+    """Yields the spans of inline code, which runs of equally many backticks enclose on one line."""
     at = 0
     for line in text.split("\n") if "`" in text else ():
         runs = list(_TICKS.finditer(line))
@@ -264,7 +264,7 @@ def _inline(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _sorted(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans in order, those that overlap as one."""
+    """Returns the spans in order, with overlapping ones merged."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start < merged[-1][1]:
@@ -274,14 +274,14 @@ def _sorted(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _within(spans: list[tuple[int, int]], place: int) -> bool:
-    """Whether one of these spans, which are in order, has begun before this place and ends behind it."""
-    n = bisect_left(spans, (place,)) - 1
-    return n >= 0 and place < spans[n][1]
+def _within(spans: list[tuple[int, int]], at: int) -> bool:
+    """Whether one of these sorted spans begins before this index and ends after it."""
+    n = bisect_left(spans, (at,)) - 1
+    return n >= 0 and at < spans[n][1]
 
 
 def _is_python(text: str) -> bool:
-    """Whether the whole text is a program, perhaps behind an open fence, whose comments may speak of tags."""
+    """Whether the whole text, or all after an open fence, is a program, whose comments may mention tags."""
     fence = _OPEN_FENCE.match(text)
     text = text[fence.end() :] if fence else text
     try:

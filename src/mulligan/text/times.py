@@ -15,13 +15,13 @@ _DAY = timedelta(days=1).total_seconds()
 
 
 def span_of(text: str) -> timedelta | None:
-    """Return the span of a text such as 30d, 12h or 8w; None for any other text."""
+    """Returns the span of a text such as 30d, 12h or 8w; None for any other text."""
     found = _SPAN.fullmatch(text.strip())
     return found and timedelta(hours=int(found[1]) * _HOURS[found[2]])
 
 
 def time_of(value: str | float | None, *, future: bool = False) -> float | None:
-    """Return a time as seconds since the epoch.
+    """Returns a time as seconds since the epoch.
 
     Args:
         value: Such as 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00Z, 30d, seconds since the epoch, or never.
@@ -49,12 +49,12 @@ def time_of(value: str | float | None, *, future: bool = False) -> float | None:
 
 
 def day(at: float) -> str:
-    """Return the day of a time, in UTC."""
+    """Returns the day of a time, in UTC."""
     return moment(at, "%Y-%m-%d")
 
 
 def moment(at: float, form: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
-    """Return a time in UTC as text, for a reader whose time zone is unknown."""
+    """Returns a time in UTC as text, for a reader whose time zone is unknown."""
     try:
         return datetime.fromtimestamp(at, UTC).strftime(form)
     except (ValueError, OverflowError, OSError):  # a year that calendars do not have
@@ -62,6 +62,6 @@ def moment(at: float, form: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
 
 
 def age(at: float) -> str:
-    """Return a day and how many days ago it was, such as "2026-01-31, 34 days ago"."""
+    """Returns a day and how many days ago it was, such as "2026-01-31, 34 days ago"."""
     days = int((time.time() - at) // _DAY)
     return f"{day(at)}, {days} day{'' if days == 1 else 's'} ago" if days > 0 else day(at)

@@ -17,7 +17,7 @@ _TOKEN = re.compile(
 
 
 def key_lines(text: str) -> dict[tuple[str, ...], int]:
-    """Return the first line, counted from 1, of each table and of each key outside inline tables."""
+    """Returns the first line, counted from 1, of each table and of each key outside inline tables."""
     found: dict[tuple[str, ...], int] = {}
     for keys, line, _ in _keys(text):
         _note(found, keys, line)
@@ -25,7 +25,7 @@ def key_lines(text: str) -> dict[tuple[str, ...], int]:
 
 
 def array_lines(text: str, name: str) -> list[dict[tuple[str, ...], int]]:
-    """Return the same for each table of the array `[[name]]`, in order. The key () has the line of the header."""
+    """Returns the same for each table of the array `[[name]]`, in order. The key () has the line of the header."""
     tables: list[dict[tuple[str, ...], int]] = []
     for keys, line, begins in _keys(text):
         if begins and keys == (name,):
@@ -36,7 +36,7 @@ def array_lines(text: str, name: str) -> list[dict[tuple[str, ...], int]]:
 
 
 def _keys(text: str) -> Iterator[tuple[tuple[str, ...], int, bool]]:
-    """Yield each key and each header with its line, and whether it is the header of a table in an array."""
+    """Yields each key and each header with its line, and whether it is the header of a table in an array."""
     table: tuple[str, ...] = ()
     keys: list[str] = []
     line, depth, opened = 1, 0, 0
@@ -68,7 +68,7 @@ def _keys(text: str) -> Iterator[tuple[tuple[str, ...], int, bool]]:
 
 
 def line_of(text: str, keys: Sequence[str]) -> int | None:
-    """Return the line of a key, such as ("models", "thinker", "name"), or of the nearest table or key above it."""
+    """Returns the line of a key, such as ("models", "thinker", "name"), or of the nearest table or key above it."""
     lines = key_lines(text)
     return next((lines[at] for n in range(len(keys), 0, -1) if (at := tuple(keys[:n])) in lines), None)
 
