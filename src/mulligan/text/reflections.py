@@ -1,12 +1,12 @@
-"""Scores a reflection by parts, and says why one should not be shown: rules over texts, without a model.
+"""Scores reflections, and says why one should not be shown, by rules without a model.
 
-Works alone, in a reflector of your own:
+Use it alone in your own reflector:
 
     quality = quality_of("…", trial=[task, attempt, feedback], earlier=[…], examples=[…])
     print(quality.score, quality.parts, quality.missing)
 
-`fault` gives "", or a sentence that says why the reflection should not be shown at all. The two share their measures:
-what is a fault is a part at zero. The figures behind the thresholds: design/040 and design/074.
+`fault` returns "", or a sentence that says why the reflection should not be shown. Both use the same measures: a part
+with a fault is zero. design/040 and design/074 have the figures behind the thresholds.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from mulligan.text.likeness import UNSPACED, likeness, runs_of, words_of
 from mulligan.text.thoughts import output_of
 
 RUN = 5
-"""The number of consecutive words that count as taken from an example, if the example has them and the trial not."""
+"""The number of consecutive words that count as copied if an example contains them and the trial does not."""
 COPIED = 0.45
 """The share of words in such runs from which a reflection is a copy."""
-LONGEST = 9
-"""The number of consecutive words that are a copy in any case."""
+LONG_RUN = 9
+"""The number of consecutive copied words that make any reflection a copy."""
 REPEATED = 0.8
 """The share of common three-word runs from which one reflection repeats the other."""
-LONG = 200_000
-"""The most characters that are read of each text of a trial."""
-FEWEST, MOST, EVERY = 1, 6, 6
-"""A reflection is fully specific if it names one thing of its trial for every six words, at least one and at most six.
-A quoted value, a name and a number count as two things."""
-ALIKE = (0.4, 0.8)
+MAX_CHARACTERS = 200_000
+"""The number of characters of each text of a trial that are read."""
+MIN_DETAILS, MAX_DETAILS, WORDS_PER_DETAIL = 1, 6, 6
+"""A reflection is fully specific if it names one detail of its trial for every six words, at least one and at most six.
+A quoted value, a name and a number count as two details."""
+SIMILAR = (0.4, 0.8)
 """The likeness to an earlier reflection from which `new` falls below 1, and from which it is 0."""
-LOW = 0.5
+MIN_PART = 0.5
 """A part below this value counts as missing."""
 MAX_EARLIER = 20
 """The number of newest reflections that a new one is compared with, so that the cost of a try is bounded."""
@@ -50,13 +50,13 @@ _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`|[�
 _LETTER = re.compile(r"(?<![\w.'’-])[b-hj-zB-HJ-Z](?!\w|[.'’-]\w)")
 """A name of one letter, such as x, but not a, I, or a part of "e.g." or "it's"."""
 _IN_NAMES = re.compile(r"[a-z][A-Z]|[^\W\d_]\d|[^\W_]_[^\W_]")
-"""The inner parts by which a word is a name: readFile, x1, read_file."""
+"""The parts that mark a word as a name: readFile, x1, read_file."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d(?:[\d.,:]*\d)?(?!\w)")
 _POINT = re.compile(r"^[ \t]*\d+[.)][ \t]", re.MULTILINE)
 """The number of a list item, which is not about the trial."""
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _STEM = 5
-"""The number of first characters by which words are compared, so that `rounds` equals `rounded`."""
+"""The number of first characters of words that are compared, so that `rounds` equals `rounded`."""
 
 
 def quality_of(
@@ -67,25 +67,24 @@ def quality_of(
     examples: Iterable[str] = (),
     answers: Iterable[str] = (),
 ) -> Quality:
-    """Scores a reflection, 0 to 1, higher is better.
+    """Scores a reflection from 0 to 1, higher is better.
 
-    A part that cannot be known is left out: `new` without an earlier reflection, `original` without an example,
-    `no_leak` without an answer, `specific` where the trial has nothing particular to name, `causal` and `actionable` in
-    a text without English words.
+    Unknown parts are left out: `new` without an earlier reflection, `original` without an example, `no_leak` without an
+    answer, `specific` if the trial has no details to name, `causal` and `actionable` in a text without English words.
 
     Args:
         reflection: the text to score.
-        trial: the texts of the trial that it is about: task, attempt with its steps, feedback.
-        earlier: the reflections before it on the same task.
-        examples: worked examples that the writer of the reflection was shown.
-        answers: what an oracle expects and the next trial must not be told.
+        trial: the texts of its trial: the task, the attempt with its steps, and the feedback.
+        earlier: the earlier reflections on the same task.
+        examples: the worked examples that the reflection's writer was shown.
+        answers: the oracle's answers, which the next trial must not see.
     """
-    about = "\n".join(part[:LONG] for part in trial)
+    about = "\n".join(text[:MAX_CHARACTERS] for text in trial)
     parts: dict[str, float | None] = {
         "specific": _specific(reflection, about),
         "causal": _causal(reflection),
         "actionable": _actionable(reflection),
-        "new": min((_newness(reflection, each) for each in earlier), default=None),
+        "new": min((_newness(reflection, text) for text in earlier), default=None),
         "original": _original(reflection, tuple(filter(None, examples)), about),
         "no_leak": _no_leak(reflection, tuple(answers), about),
     }
@@ -93,34 +92,32 @@ def quality_of(
 
 
 def scored(parts: Mapping[str, float]) -> Quality:
-    """The quality of these parts, in which `judged` is the opinion of a model, 0 to 1.
+    """Returns the quality of these parts. The part `judged` is a model's score from 0 to 1.
 
-    What a reflection says counts only as far as it is about its trial, and not at all if it repeats, copies or leaks.
+    The content of a reflection counts only if it is about its trial, and does not repeat, copy or leak.
     """
-    says = [parts[name] for name in ("causal", "actionable") if name in parts]
-    worth = parts.get("specific", 1.0) * (0.5 + 0.5 * (sum(says) / len(says) if says else 0.5))
+    content = [parts[name] for name in ("causal", "actionable") if name in parts]
+    worth = parts.get("specific", 1.0) * (0.5 + 0.5 * (sum(content) / len(content) if content else 0.5))
     if "judged" in parts:
         worth = (worth + parts["judged"]) / 2
-    held = min(parts.get(name, 1.0) for name in ("new", "original", "no_leak"))
-    missing = tuple(MISSING[name] for name, value in parts.items() if value < LOW and name in MISSING)
-    return Quality(round(worth * held, 3), parts, missing)
+    limit = min(parts.get(name, 1.0) for name in ("new", "original", "no_leak"))
+    missing = tuple(MISSING[name] for name, value in parts.items() if value < MIN_PART and name in MISSING)
+    return Quality(round(worth * limit, 3), parts, missing)
 
 
 def quality_in(episode: Episode, number: int, text: str) -> Quality:
     """Scores a reflection on this trial of the episode."""
-    seen = descent(episode, number, number)
-    trial = episode.trials[number - 1]
-    before = [
-        each.text for each in seen.newest_reflections(MAX_EARLIER + 1) if each.text and each is not trial.reflection
-    ]
-    return quality_of(text, trial=trial_texts(seen), earlier=before)
+    visible = descent(episode, number, number)
+    own = episode.trials[number - 1].reflection
+    earlier = [each.text for each in visible.newest_reflections(MAX_EARLIER + 1) if each.text and each is not own]
+    return quality_of(text, trial=trial_texts(visible), earlier=earlier)
 
 
 def rated(reflection: Reflection, episode: Episode, number: int) -> Reflection:
-    """Returns the reflection with its quality, as it is recorded.
+    """Returns the reflection with its quality, for the record. A quality that its reflector set is kept.
 
-    A score that its reflector gave it stays. What an oracle expects is known only here: whoever writes or shows a
-    reflection is not told that it leaks, as that would say that the answer is right.
+    Only this function knows an oracle's answers. Reflectors do not learn that a reflection leaks one, since that would
+    confirm the answer.
     """
     if not reflection.text:
         return reflection
@@ -155,29 +152,29 @@ def after_lesson(episode: Episode, number: int) -> AfterLesson | None:
 def trial_texts(episode: Episode) -> tuple[str, ...]:
     """Returns the texts that a reflection on the newest trial may refer to: task, steps, output and feedback."""
     trial = episode.trials[-1]
-    said = trial.feedback.text if trial.feedback else ""
-    return task_text(episode.task), trajectory_text(trial.attempt.steps), output_of(trial.attempt), said
+    feedback = trial.feedback.text if trial.feedback else ""
+    return task_text(episode.task), trajectory_text(trial.attempt.steps), output_of(trial.attempt), feedback
 
 
 def _oracle_answers(episode: Episode) -> tuple[str, ...]:
-    """Returns the answers that the episode's evaluator has as an oracle."""
+    """Returns the answers of the episode's evaluator if it is an oracle."""
     role = cast(Any, episode.head.settings.get("evaluator"))
     settings: Any = role.get("settings") if isinstance(role, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(settings, dict) or not cast(dict[str, Any], settings).get("oracle"):
         return ()
-    given = [cast(dict[str, Any], settings).get(name) for name in ("answer", "answers")]
-    flat = [one for each in given for one in (cast(list[Any], each) if isinstance(each, list) else [each])]
-    return tuple(one for one in flat if isinstance(one, str))
+    values = [cast(dict[str, Any], settings).get(name) for name in ("answer", "answers")]
+    answers = [one for value in values for one in (cast(list[Any], value) if isinstance(value, list) else [value])]
+    return tuple(answer for answer in answers if isinstance(answer, str))
 
 
 def fault(reflection: str, *, trial: Iterable[str], examples: Iterable[str] = (), earlier: Iterable[str] = ()) -> str:
-    """Says why the reflection should not be shown.
+    """Says why a reflection should not be shown.
 
     Args:
         reflection: the text to check.
-        trial: the texts of the trial that it is about: task, attempt, feedback.
-        examples: worked examples that the writer of the reflection was shown.
-        earlier: the reflections before it on the same task.
+        trial: the texts of its trial: the task, the attempt and the feedback.
+        examples: the worked examples that the reflection's writer was shown.
+        earlier: the earlier reflections on the same task.
 
     Returns:
         One sentence, or "" if the reflection may be shown.
@@ -185,7 +182,7 @@ def fault(reflection: str, *, trial: Iterable[str], examples: Iterable[str] = ()
     about = "\n".join(trial)
     if _is_copied(reflection, tuple(examples), about):
         return "It copies a worked example, which is about another task."
-    if any(_is_repeated(reflection, each) for each in earlier):
+    if any(_is_repeated(reflection, text) for text in earlier):
         return "It repeats an earlier lesson, which was not enough."
     if not _is_grounded(reflection, about):
         return (
@@ -196,23 +193,22 @@ def fault(reflection: str, *, trial: Iterable[str], examples: Iterable[str] = ()
 
 
 def copied_share(reflection: str, examples: Iterable[str], about: str = "") -> float:
-    """The share of the reflection's words in runs that an example has and `about` has not, 0 to 1."""
+    """Returns the share of the reflection's words, 0 to 1, in runs that an example contains and `about` does not."""
     words = words_of(reflection)
-    taken = _taken(words, examples, about, RUN)
-    inside = {at + n for at in range(len(words) - RUN + 1) if tuple(words[at : at + RUN]) in taken for n in range(RUN)}
-    return len(inside) / max(len(words), 1)
+    runs = _copied_runs(words, examples, about, RUN)
+    copied = {at + n for at in range(len(words) - RUN + 1) if tuple(words[at : at + RUN]) in runs for n in range(RUN)}
+    return len(copied) / max(len(words), 1)
 
 
-def _taken(words: Sequence[str], examples: Iterable[str], about: str, length: int) -> set[tuple[str, ...]]:
-    """The runs of this length that an example has, too, and `about` has not."""
-    shared = runs_of(words, length) & set[tuple[str, ...]]().union(
-        *(runs_of(words_of(each), length) for each in examples)
-    )
+def _copied_runs(words: Sequence[str], examples: Iterable[str], about: str, length: int) -> set[tuple[str, ...]]:
+    """Returns the runs of this length that an example contains and `about` does not."""
+    theirs = set[tuple[str, ...]]().union(*(runs_of(words_of(example), length) for example in examples))
+    shared = runs_of(words, length) & theirs
     return shared - runs_of(words_of(about), length) if shared else shared
 
 
 def _is_copied(reflection: str, examples: Sequence[str], about: str) -> bool:
-    if _taken(words_of(reflection), examples, about, LONGEST):
+    if _copied_runs(words_of(reflection), examples, about, LONG_RUN):
         return True
     return copied_share(reflection, examples, about) >= COPIED
 
@@ -226,42 +222,38 @@ def _stem(word: str) -> str:
 
 
 def _stems(text: str) -> set[str]:
-    """The words that are not common ones, by their beginnings; of scripts without spaces, pairs of characters."""
+    """Returns the stems of uncommon words; in scripts without spaces, pairs of characters."""
     words = words_of(text)
-    different = {*words}
-    spaced = {_stem(word) for word in different if len(word) > 2 and not word.isdigit()}
-    characters = {word for word in different if len(word) == 1 and _UNSPACED.match(word)}
+    distinct = {*words}
+    stems = {_stem(word) for word in distinct if len(word) > 2 and not word.isdigit()}
+    characters = {word for word in distinct if len(word) == 1 and _UNSPACED.match(word)}
     pairs = {a + b for a, b in pairwise(words) if a in characters and b in characters} if characters else set[str]()
-    return (spaced - _COMMON_STEMS) | pairs
+    return (stems - _COMMON_STEMS) | pairs
 
 
 _COMMON_STEMS = frozenset(map(_stem, Path(__file__).with_name("common_words.txt").read_text(encoding="utf-8").split()))
 
 
 def specifics(text: str) -> set[str]:
-    """What can only be of one matter: quoted literals, names as programs have them, numbers."""
+    """Returns the specific details of a text: quoted literals, names as in programs, and numbers."""
     plain = unicodedata.normalize("NFKC", text)
-    quoted = {found[found.lastindex or 0].strip().casefold() for found in _QUOTED.finditer(plain)}
-    named = {word for word in re.findall(r"\w+", plain) if _IN_NAMES.search(word)} | set(_LETTER.findall(plain))
-    return (
-        {each for each in quoted if each}
-        | {name.casefold() for name in named}
-        | set(_NUMBER.findall(_POINT.sub(" ", plain)))
-    )
+    quoted = {match[match.lastindex or 0].strip().casefold() for match in _QUOTED.finditer(plain)} - {""}
+    names = {word for word in re.findall(r"\w+", plain) if _IN_NAMES.search(word)} | set(_LETTER.findall(plain))
+    return quoted | {name.casefold() for name in names} | set(_NUMBER.findall(_POINT.sub(" ", plain)))
 
 
 def _is_grounded(reflection: str, about: str) -> bool:
-    """Whether they share something that is not common; also where the trial has nothing of the kind to be named."""
+    """Whether both share a detail or an uncommon word, or the trial has none."""
     lowered = unicodedata.normalize("NFKC", about).casefold()
-    if any(_stands_in(each, lowered) for each in specifics(reflection)):
+    if any(_contains(lowered, detail) for detail in specifics(reflection)):
         return True
     theirs = _stems(about)
     return bool(_stems(reflection) & theirs) or not (theirs or specifics(about))
 
 
-def _stands_in(part: str, text: str) -> bool:
-    """Whether the part stands in the text, and not within a word."""
-    if part not in text:  # spares a pattern as long as the part
+def _contains(text: str, part: str) -> bool:
+    """Whether the text contains the part, and not only within a word."""
+    if part not in text:  # avoids compiling a pattern as long as the part
         return False
     before = r"(?<!\w)" if part[0].isalnum() else ""
     after = r"(?!\w)" if part[-1].isalnum() else ""
@@ -277,9 +269,9 @@ MISSING: Mapping[str, str] = {
     "new": "It says little that an earlier lesson did not say.",
     "original": "Much of it is taken from a worked example.",
     "no_leak": "It gives away what the oracle expects.",
-    "judged": "The model that was asked finds it of little use.",
+    "judged": "A model judged it to be of little use.",
 }
-"""What is said of a part that is low."""
+"""The comments on low parts."""
 
 _WHY = re.compile(
     r"\b(because|since|so|thus|therefore|hence|why|reasons?|caus\w+|due to|lead(s|ing)? to|led to|result(s|ed|ing)? in|"
@@ -300,7 +292,7 @@ _VERBS = Path(__file__).with_name("order_verbs.txt").read_text(encoding="utf-8")
 _ORDER = re.compile(
     rf"(?:^|[.;:!?,] |\b(?:and|then|or|first|instead|next|please) )(?:{'|'.join(_VERBS)})\b", re.IGNORECASE
 )
-"""A verb that begins a clause, as in an order."""
+"""A verb at the beginning of a clause, as in an order."""
 _ENGLISH = re.compile(
     r"\b(the|a|an|of|to|in|is|was|it|and|not|for|with|that|do|no|at|on|there|this|as|be|are)\b", re.IGNORECASE
 )
@@ -312,9 +304,8 @@ def _specific(reflection: str, about: str) -> float | None:
         return None
     lowered = unicodedata.normalize("NFKC", about).casefold()
     ours, values = _compared(reflection)
-    named = {each for each in values if _stands_in(each, lowered)}
-    things = 2 * len(named) + len(ours & theirs)
-    return min(1.0, things / min(max(len(words_of(reflection)) / EVERY, FEWEST), MOST))
+    details = 2 * sum(_contains(lowered, value) for value in values) + len(ours & theirs)
+    return min(1.0, details / min(max(len(words_of(reflection)) / WORDS_PER_DETAIL, MIN_DETAILS), MAX_DETAILS))
 
 
 def _causal(reflection: str) -> float | None:
@@ -332,13 +323,13 @@ def _actionable(reflection: str) -> float | None:
 
 
 def _newness(reflection: str, earlier: str) -> float:
-    """1 for what has nothing of the earlier one; what names other values than that one is as new as these."""
+    """Returns how new a reflection is, 0 to 1: by its words or by its values, whichever is higher."""
     if _is_repeated(reflection, earlier):
         return 0.0
-    (mine, values), (theirs, known) = _compared(reflection), _compared(earlier)
-    words = len(mine & theirs) / len(mine | theirs) if mine | theirs else 0.0
-    fresh = 1.0 - _rise((likeness(reflection, earlier) + words) / 2, *ALIKE)
-    return max(fresh, len(values - known) / len(values) if values else 0.0)
+    (ours, values), (theirs, earlier_values) = _compared(reflection), _compared(earlier)
+    overlap = len(ours & theirs) / len(ours | theirs) if ours | theirs else 0.0
+    by_words = 1.0 - _rise((likeness(reflection, earlier) + overlap) / 2, *SIMILAR)
+    return max(by_words, len(values - earlier_values) / len(values) if values else 0.0)
 
 
 @lru_cache(maxsize=64)
@@ -355,21 +346,21 @@ def _original(reflection: str, examples: Sequence[str], about: str) -> float | N
 
 
 def _no_leak(reflection: str, answers: Sequence[str], about: str) -> float | None:
-    """0 if an answer stands in the reflection and not in the trial. None if no answer can be recognised."""
-    telling = [
+    """Returns 0 if the reflection contains an answer that the trial does not; None if no answer can be recognised."""
+    runs = [
         run for answer in answers if (run := words_of(answer)) and (len(run) > 1 or _stems(answer) or len(run[0]) > 1)
     ]
-    if not telling:
+    if not runs:
         return None
-    words, known = words_of(reflection), words_of(about)
-    leaks = (_holds(words, run) and not _holds(known, run) for run in telling if " ".join(run) not in _COMMON)
+    ours, theirs = words_of(reflection), words_of(about)
+    leaks = (_has_run(ours, run) and not _has_run(theirs, run) for run in runs if " ".join(run) not in _COMMON)
     return 0.0 if any(leaks) else 1.0
 
 
 _COMMON = {"yes", "no", "true", "false", "none", "null"}
 
 
-def _holds(words: Sequence[str], run: Sequence[str]) -> bool:
+def _has_run(words: Sequence[str], run: Sequence[str]) -> bool:
     return any(words[at : at + len(run)] == run for at in range(len(words) - len(run) + 1))
 
 

@@ -1,4 +1,4 @@
-"""Rust in an answer: its code and its tests. Strings, characters and comments are told apart; nothing is compiled."""
+"""Finds Rust code and tests in answers. Strings, characters and comments are recognised; nothing is compiled."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from itertools import islice, pairwise
 
 from mulligan.text.thoughts import answer_of
 
-_ROOM = 24_000
-# Characters and asserts that are read: a hostile answer must not cost minutes.
-_MOST = 100
+# Limits, so that a hostile answer cannot take minutes.
+_MAX_TEST_CHARACTERS = 24_000
+_MAX_ASSERTS = 100
+_MAX_CODE_CHARACTERS = 40_000
+_MAX_ITEMS = 60
+"""Items between prose."""
+_MAX_DEPTH = 20
+"""Nested braces of an import."""
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
-_DEAD = re.compile(
+_UNREAD = re.compile(
     r"""//[^\n]*|b?r(?P<hashes>\#{0,20})".*?"(?P=hashes)|b?"(?:[^"\\]|\\.)*"|b?'(?:[^'\\\n]|\\[^\n][^'\n]{0,10})'""",
     re.DOTALL,
 )
@@ -23,29 +28,28 @@ _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
 def rust_tests(text: str, name: str | None = None) -> tuple[str, ...]:
-    """The assert!, assert_eq! and assert_ne! statements that use the function `name` (None: any call), in order,
-    each once and ending in a semicolon. Never raises.
+    """Returns the asserts that use the function `name` (None: any function), in order, without duplicates.
 
-    A test is a statement of its function's body: a loop around asserts is one test, and the statements that give it
-    its variables stand before it, so that a test may be several statements.
+    A test is a statement of its function's body, such as a loop with asserts, after the statements that define its
+    variables. It ends with a semicolon or brace. Never raises.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")[:_ROOM]
+    text = text.replace("\r\n", "\n").replace("\r", "\n")[:_MAX_TEST_CHARACTERS]
     blocks = [match[2] for match in _FENCED.finditer(text)]
-    found = dict[str, str]()
-    for block in [one for one in blocks if "assert" in one] or [text]:
+    tests = dict[str, str]()
+    for block in [block for block in blocks if "assert" in block] or [text]:
         for test in _Block.of(block).tests(name):
-            found.setdefault(" ".join(test.split()), test)
-    return tuple(found.values())
+            tests.setdefault(" ".join(test.split()), test)
+    return tuple(tests.values())
 
 
 def statements(text: str) -> tuple[str, ...]:
-    """Return the statements of a function's body, in order, without the comments before them. Never raises."""
+    """Returns the statements of a function's body, in order, without the comments before them. Never raises."""
     block = _Block.of("{" + text + "\n}")
     return tuple(block.text[begin:stop].strip() for begin, stop in block.body() if begin < stop)
 
 
 def balanced(text: str) -> bool:
-    """Return whether all brackets outside comments, strings and characters are closed in order."""
+    """Returns whether all brackets outside comments, strings and characters are closed in order."""
     open_ = list[str]()
     for char in masked(text):
         if char in _PAIRS:
@@ -56,25 +60,20 @@ def balanced(text: str) -> bool:
 
 
 def masked(text: str) -> str:
-    """Return the code with blanks in place of comments, strings and characters.
-
-    It has the same length, so that an index into it is an index into the text.
-    """
+    """Returns the code with blanks for comments, and `""` and blanks for strings and characters, in the same length."""
     pieces, at = list[str](), 0
     while at < len(text):
         if text.startswith("/*", at):
             end = _comment_end(text, at)
-        elif text[at] in "/\"'br" and not _in_word(text, at) and (dead := _DEAD.match(text, at)):
-            end = dead.end()
+        elif text[at] in "/\"'br" and not _in_word(text, at) and (match := _UNREAD.match(text, at)):
+            end = match.end()
         else:
             pieces.append(text[at])
             at += 1
             continue
-        quoted = '""' if text[at] != "/" and end - at > 1 else ""
-        blank = re.sub(r"[^\n]", " ", text[at + len(quoted) : end])
-        pieces.append(
-            quoted + blank if quoted and "\n" not in text[at : at + 2] else re.sub(r"[^\n]", " ", text[at:end])
-        )
+        blank = re.sub(r"[^\n]", " ", text[at:end])
+        is_literal = text[at] != "/" and len(blank) > 1 and "\n" not in blank[:2]
+        pieces.append(f'""{blank[2:]}' if is_literal else blank)
         at = end
     return "".join(pieces)
 
@@ -84,7 +83,7 @@ def _in_word(text: str, at: int) -> bool:
 
 
 def _comment_end(text: str, at: int) -> int:
-    """Return where the block comment ends, with nested ones."""
+    """Returns the index after a block comment, which may contain others."""
     depth = 0
     for mark in re.finditer(r"/\*|\*/", text[at:]):
         depth += 1 if mark[0] == "/*" else -1
@@ -117,7 +116,7 @@ class _Block:
 
     def tests(self, name: str | None) -> Iterator[str]:
         done = -1
-        for match in islice(_ASSERT.finditer(self.mask), _MOST):
+        for match in islice(_ASSERT.finditer(self.mask), _MAX_ASSERTS):
             end = self.ends.get(match.end())
             if end is None or match.start() < done or not self._sound(match, end):
                 continue
@@ -126,7 +125,7 @@ class _Block:
                 continue
             begin, stop = self._statement(match.start(), end, body)
             done = stop
-            parts = [*self._needed(body, begin, self.mask[begin:stop]), (begin, stop)]
+            parts = [*self._definitions(body, begin, self.mask[begin:stop]), (begin, stop)]
             if test := self._test(parts, name, candidate):
                 yield test
 
@@ -134,7 +133,7 @@ class _Block:
         mask = "\n".join(self.mask[begin:end] for begin, end in parts)
         text = "\n".join(self.text[begin:end].strip() for begin, end in parts)
         if candidate and name and re.search(rf"\b{candidate}\s*\(", mask):
-            text, mask = (re.sub(rf"\b{candidate}\b(?=\s*\()", name, one) for one in (text, mask))
+            text, mask = (re.sub(rf"\b{candidate}\b(?=\s*\()", name, code) for code in (text, mask))
         uses = re.search(rf"\b{re.escape(name)}\b", mask) if name else re.search(r"\b[a-z_]\w*\s*\(", mask)
         if not uses or "..." in mask or "…" in mask:
             return None
@@ -148,49 +147,47 @@ class _Block:
                 cuts.append(at)
             at = self.ends.get(at, at) + 1 if self.mask[at] in _PAIRS else at + 1
         cuts.append(end)
-        given = [self.text[a + 1 : b].strip() for a, b in pairwise(cuts)]
+        arguments = [self.text[a + 1 : b].strip() for a, b in pairwise(cuts)]
         if match[1] is None:
-            return bool(given[0]) and given[0] != "true"
-        return len(given) >= 2 and all(given[:2]) and given[0] != given[1]
+            return arguments[0] not in ("", "true")
+        return len(arguments) >= 2 and all(arguments[:2]) and arguments[0] != arguments[1]
 
     def _function(self, at: int) -> tuple[int, str | None, str | None]:
-        """Return where the body of the enclosing function begins (-1 without one), its name, and its only parameter."""
+        """Returns the start of the enclosing function's body (-1 without one), its name, and its only parameter."""
         around = sorted((begin for begin, end in self.ends.items() if begin < at < end), reverse=True)
         for begin in around:
             if self.mask[begin] != "{":
                 continue
             head = self.mask[max(self.mask.rfind("}", 0, begin), self.mask.rfind(";", 0, begin)) + 1 : begin]
             if function := _FUNCTION.search(head):
-                given = re.findall(r"[(,]\s*(?:mut\s+)?(\w+)\s*:", head[function.start() :])
-                return begin, function[1], given[0] if len(given) == 1 else None
+                parameters = re.findall(r"[(,]\s*(?:mut\s+)?(\w+)\s*:", head[function.start() :])
+                return begin, function[1], parameters[0] if len(parameters) == 1 else None
         return -1, None, None
 
     def _statement(self, start: int, end: int, body: int) -> tuple[int, int]:
-        """Return the statement of the function's body with the assert; without a function, the assert itself."""
-        if body < 0:
-            return start, self._semicolon(end + 1)
-        for begin, stop in self._statements(body):
+        """Returns the statement of the function's body that contains the assert, or the assert alone."""
+        for begin, stop in self._statements(body) if body >= 0 else ():
             if begin <= start < stop:
                 return begin, stop
         return start, self._semicolon(end + 1)
 
     def body(self) -> Iterator[tuple[int, int]]:
-        """Yield the statements of a text that is one body in braces."""
+        """Yields the statements of a text that is one body in braces."""
         if 0 in self.ends:
             yield from self._statements(0)
 
     def _statements(self, body: int) -> Iterator[tuple[int, int]]:
-        """Yield the statements of a body in order. Each ends after its semicolon or the brace of its block."""
+        """Yields the statements of a body in order. Each ends after its semicolon or the brace of its block."""
         at = begin = body + 1
         stop = self.ends[body]
         while at < stop:
             char = self.mask[at]
             if char in _PAIRS and at in self.ends:
                 at = self.ends[at]
-                whole = self.mask[begin:at].lstrip().startswith("let ")
+                is_let = self.mask[begin:at].lstrip().startswith("let ")
                 if (
                     char == "{"
-                    and not whole
+                    and not is_let
                     and not re.match(r"\s*(?:else\b|;|\.|\?|,|\)|as\b)", self.mask[at + 1 : stop])
                 ):
                     yield self._trimmed(begin, at + 1), at + 1
@@ -203,32 +200,31 @@ class _Block:
             yield self._trimmed(begin, stop), stop
 
     def _trimmed(self, begin: int, end: int) -> int:
-        """Return where the code of a statement begins, after comments and blanks."""
+        """Returns the index of a statement's code, after comments and blanks."""
         return begin + len(self.mask[begin:end]) - len(self.mask[begin:end].lstrip())
 
-    def _needed(self, body: int, before: int, mask: str) -> list[tuple[int, int]]:
-        """Return the statements before this index that define or change its variables, in order."""
+    def _definitions(self, body: int, end: int, mask: str) -> list[tuple[int, int]]:
+        """Returns the statements before `end` that define or change the variables of this code, in order."""
         if body >= 0:
-            earlier = [part for part in self._statements(body) if part[1] <= before]
+            earlier = [part for part in self._statements(body) if part[1] <= end]
         else:
-            lets = re.finditer(r"\blet\s[^;]*;", self.mask[:before])
-            earlier = [match.span() for match in lets]
-        needed, taken = set(re.findall(r"\b[a-z_]\w*\b", mask)), list[tuple[int, int]]()
+            earlier = [match.span() for match in re.finditer(r"\blet\s[^;]*;", self.mask[:end])]
+        needed, definitions = set(re.findall(r"\b[a-z_]\w*\b", mask)), list[tuple[int, int]]()
         bound = {name for part in earlier for name in self._binds(part)}
         for part in reversed(earlier):
-            said = self.mask[slice(*part)]
-            words = set(re.findall(r"\b[a-z_]\w*\b", said))
-            if not _ASSERT.search(said) and words & needed & bound:
-                taken.append(part)
+            code = self.mask[slice(*part)]
+            words = set(re.findall(r"\b[a-z_]\w*\b", code))
+            if not _ASSERT.search(code) and words & needed & bound:
+                definitions.append(part)
                 needed |= words
-        return taken[::-1]
+        return definitions[::-1]
 
     def _binds(self, part: tuple[int, int]) -> list[str]:
         let = re.match(r"\s*let\s+([^=:;]+)", self.mask[slice(*part)])
         return [name for name in re.findall(r"\b[a-z_]\w*\b", let[1]) if name not in ("mut", "ref")] if let else []
 
     def _semicolon(self, at: int) -> int:
-        """Return the index after a semicolon that follows, or the index itself."""
+        """Returns the index after a following semicolon, or the index itself."""
         rest = re.match(r"\s*;", self.mask[at:])
         return at + rest.end() if rest else at
 
@@ -248,16 +244,11 @@ _DEFINED = re.compile(r"\b(?:fn|struct|enum|union|trait|type|mod|const|static)\s
 _INNER = re.compile(r"(?:[ \t]*(?:(?:#!\[[^\n]*\]|//![^\n]*)[ \t]*)?\n)*")
 _SEMICOLON = re.compile(r"\s*;")
 _LANGUAGES = frozenset({"rust", "rs", ""})
-_CODE_ROOM = 40_000
-_STARTS = 60
-# Characters of a completion that are read, items that are looked for between prose, and braces within braces of an
-# import: a hostile one must not cost minutes.
-_DEEP = 20
 
 
 @dataclass(frozen=True)
 class RustItem:
-    """A top-level item with the comments and attributes before it. `name`: of a function, else empty."""
+    """A top-level item with the comments and attributes before it. name: the function's, or ""."""
 
     text: str
     name: str
@@ -267,7 +258,7 @@ class RustItem:
         return _USE.match(masked(self.text)) is not None
 
     def names(self) -> dict[str, str]:
-        """What it binds at the top level: by name the import of it alone, "" for what it defines itself."""
+        """Returns the names that it binds at the top level, each with an import of it alone, or "" for a definition."""
         mask = masked(self.text)
         if use := _USE.match(mask):
             return {
@@ -278,53 +269,54 @@ class RustItem:
 
 
 def extract_rust(text: str, name: str | None = None) -> str:
-    """The code in `text`: of several blocks the last with `fn name`, after the `use` lines that only others have.
+    """Returns the code in `text`: the last block with `fn name`, after the imports of other blocks that it lacks.
 
-    A block with nothing but a `fn main` shows how the function is used and is left out. Text without code comes back
-    stripped. Never raises.
+    A block with `fn main` alone is an example of use and left out. Text without code is returned stripped. Never
+    raises.
     """
-    text = answer_of(text.replace("\r\n", "\n").replace("\r", "\n"))[:_CODE_ROOM]
+    text = answer_of(text.replace("\r\n", "\n").replace("\r", "\n"))[:_MAX_CODE_CHARACTERS]
     blocks = [items(block) for block in _blocks(text.split("\n"))]
     pieces = blocks or [list(_loose(text))]
-    holding = [piece for piece in pieces if any(item.name not in ("", "main") for item in piece)]
-    chosen = next((p for p in reversed(holding) if any(i.name == name for i in p)), holding[-1] if holding else None)
+    programs = [piece for piece in pieces if any(item.name not in ("", "main") for item in piece)]
+    chosen = next((p for p in reversed(programs) if any(i.name == name for i in p)), programs[-1] if programs else None)
     if chosen is None:
-        return (next(iter(_blocks(text.split("\n"))), text)).strip("\n").rstrip()
+        return next(_blocks(text.split("\n")), text).strip("\n").rstrip()
     others = [item for piece in pieces if piece is not chosen for item in piece]
     return with_imports(joined(chosen), others)
 
 
-def with_imports(code: str, offered: Iterable[RustItem]) -> str:
-    """The code after the imports among `offered` whose names neither it nor an import before them binds: the compiler
-    refuses a name that is imported twice. Attributes of the whole file stay in front."""
-    own, bound, lacking = items(code), set[str](), list[RustItem]()
-    bound.update(*(item.names() for item in own))
-    for item in offered:
+def with_imports(code: str, others: Iterable[RustItem]) -> str:
+    """Returns the code after the imports among `others` that it lacks. Attributes of the whole file stay first.
+
+    A name is imported only once, as the compiler requires.
+    """
+    bound, missing = set[str]().union(*(item.names() for item in items(code))), list[RustItem]()
+    for item in others:
         names = item.names() if item.imports else {}
         new = [name for name in names if name not in bound]
         bound.update(new)
-        lacking += [item] if len(new) == len(names) > 0 else [RustItem(names[name], "") for name in new]
-    if not lacking:
+        missing += [item] if len(new) == len(names) > 0 else [RustItem(names[name], "") for name in new]
+    if not missing:
         return code
     inner = _INNER.match(code)
     begin = inner.end() if inner else 0
-    return code[:begin] + joined([*lacking, RustItem(code[begin:], "")])
+    return code[:begin] + joined([*missing, RustItem(code[begin:], "")])
 
 
 def items(code: str) -> list[RustItem]:
-    """The top-level items in order; anything else belongs to the item after it."""
-    found, start, mask = list[RustItem](), 0, masked(code)
+    """Returns the top-level items in order. Any other text belongs to the item after it."""
+    parts, start, mask = list[RustItem](), 0, masked(code)
     for end in (*_ends(mask), len(code)):
         piece, head = code[start:end].strip("\n").rstrip(), mask[start:end].partition("{")[0]
         start = end
         if piece.strip():
-            named = _NAME.search(head)
-            found.append(RustItem(piece, named[1] if named else ""))
-    return found
+            name = _NAME.search(head)
+            parts.append(RustItem(piece, name[1] if name else ""))
+    return parts
 
 
 def joined(parts: Sequence[RustItem]) -> str:
-    """Imports line by line, a blank line between all else."""
+    """Returns the text of the items, with blank lines except between imports."""
     text = ""
     for n, part in enumerate(parts):
         text += ("" if not n else "\n" if part.imports and parts[n - 1].imports else "\n\n") + part.text
@@ -332,43 +324,42 @@ def joined(parts: Sequence[RustItem]) -> str:
 
 
 def open_braces(code: str) -> int:
-    """How many braces are open at the end; strings, characters and comments are not looked at."""
+    """Returns the number of open braces at the end, outside strings, characters and comments."""
     mask = masked(code)
     return mask.count("{") - mask.count("}")
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[str]:
-    """The texts between fences that name Rust or nothing; the last may never be closed."""
-    kept: list[str] | None = None
+    """Yields the texts in fences that name Rust or no language. The last fence may be open."""
+    block: list[str] | None = None
     fence = language = ""
     for line in lines:
         mark = _FENCE.match(line)
-        if kept is None:
+        if block is None:
             if mark:
-                fence, language, kept = mark[1], mark[2].lower(), []
+                fence, language, block = mark[1], mark[2].lower(), []
         elif mark and mark[1].startswith(fence) and not mark[2]:
             if language in _LANGUAGES:
-                yield "\n".join(kept)
-            kept = None
+                yield "\n".join(block)
+            block = None
         else:
-            kept.append(line)
-    if kept is not None and language in _LANGUAGES:
-        yield "\n".join(kept)
+            block.append(line)
+    if block is not None and language in _LANGUAGES:
+        yield "\n".join(block)
 
 
 def _loose(text: str) -> Iterator[RustItem]:
-    """Items between prose: each begins at the start of a line and ends where its brackets close."""
-    at, starts = 0, 0
+    """Yields the items between prose. Each begins at the start of a line and ends where its brackets close."""
+    at, count = 0, 0
     for start in _ITEM.finditer(text):
-        if start.start() >= at and starts < _STARTS:
-            rest, starts = text[start.start() :], starts + 1
+        if start.start() >= at and count < _MAX_ITEMS:
+            rest, count = text[start.start() :], count + 1
             at = start.start() + next(_ends(masked(rest)), len(rest))
             yield from items(text[start.start() : at])
 
 
 def _ends(mask: str) -> Iterator[int]:
-    """Behind each semicolon outside of all brackets, and each brace that closes the last one open, unless a semicolon
-    follows it."""
+    """Yields the index after each top-level semicolon, and after each top-level block that no semicolon follows."""
     level = 0
     for at, char in enumerate(mask):
         if char in "{([":
@@ -380,18 +371,18 @@ def _ends(mask: str) -> Iterator[int]:
 
 
 def _leaves(tree: str) -> Iterator[tuple[str, str]]:
-    """What a `use` tree such as `std::{fmt, io::{self, Read as R}}` binds: each name, and its path."""
-    before, path = [""], ""
+    """Yields each name that a `use` tree such as `std::{fmt, io::{self, Read as R}}` binds, and its path."""
+    prefixes, path = [""], ""
     for token in re.findall(r"[^{},]+|[{},]", f"{tree},"):
-        if token == "{" and len(before) < _DEEP:
-            before.append(before[-1] + path)
+        if token == "{" and len(prefixes) < _MAX_DEPTH:
+            prefixes.append(prefixes[-1] + path)
         elif token not in "{},":
             path = " ".join(token.split())
             continue
         elif path:
-            whole = (before[-1] + path).removesuffix("::self")
+            whole = (prefixes[-1] + path).removesuffix("::self")
             name = re.split(r"::|\s", whole)[-1]
             yield (whole if name in "*_" else name), whole
-        if token == "}" and len(before) > 1:
-            before.pop()
+        if token == "}" and len(prefixes) > 1:
+            prefixes.pop()
         path = ""
