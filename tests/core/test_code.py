@@ -250,3 +250,12 @@ def test_every_humaneval_solution_comes_back_equal() -> None:
         said = f"Here is the solution:\n\n{FENCES[number % len(FENCES)].format(code)}\n\nIt's done in one pass."
         assert extract_code(said, item["entry_point"]) == code
         assert extract_code(f"Sure, here you go:\n\n{code}\n\nIt's done.", item["entry_point"]) == code
+
+
+def test_a_helper_of_another_block_comes_after_imports_from_the_future() -> None:
+    helper = "def half(x):\n    return x / 2"
+    code = "from __future__ import annotations\n\n\ndef area(x: float) -> float:\n    return half(x) * x"
+    answer = f"A helper:\n```python\n{helper}\n```\nThe function:\n```python\n{code}\n```"
+    names: dict[str, object] = {}
+    exec(compile(extract_code(answer, "area"), "answer", "exec"), names)
+    assert eval("area(4.0)", names) == 8.0

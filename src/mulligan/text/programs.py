@@ -1,7 +1,7 @@
-"""The whole program in a completion: its code, and around a body the function that the task began.
+"""Finds the whole program in a completion, with the parts of the task that it lacks. Nothing is run.
 
-Models answer a task that is code, as HumanEval's are, with the whole function or with what comes after the prompt;
-every judge, in the loop and after it, has to see the same whole function. Nothing is run.
+If a task is code, as HumanEval's are, models answer with the whole function or only with its body. Every judge, in the
+loop and after it, must see the same whole function.
 """
 
 from __future__ import annotations
@@ -12,64 +12,75 @@ import textwrap
 import typing
 from typing import Literal, TypeAlias
 
-from mulligan.text.python_code import FUNCTIONS, asked_for, bound, extract_code, parsed, source_of, unbound
+from mulligan.text.python_code import (
+    FUNCTIONS,
+    asked_for,
+    bound,
+    extract_code,
+    parsed,
+    source_of,
+    unbound,
+    with_preamble,
+)
 from mulligan.text.rust import extract_rust, items, open_braces, with_imports
 from mulligan.text.thoughts import answer_of
 
 Language: TypeAlias = Literal["py", "rs"]
-"""The languages of programs that can be judged, by the endings of their files."""
+"""The languages of programs that can be judged, by the suffixes of their files."""
 
 _TYPING = frozenset(name for name in dir(typing) if name[0].isupper())
-# As fences name them.
 NAMES = {"py": "python", "rs": "rust"}
+"""The names of the languages in fences."""
 
 
-def program(said: str, task: str, language: Language = "py") -> str:
-    """The program in what a model said to this task. A completion without code comes back stripped. Never raises."""
-    said = answer_of(said.replace("\r\n", "\n").replace("\r", "\n"))
+def program(completion: str, task: str, language: Language = "py") -> str:
+    """Returns the program in a completion of this task. Text without code is returned stripped. Never raises."""
+    completion = answer_of(completion.replace("\r\n", "\n").replace("\r", "\n"))
     if language == "rs":
-        return whole(extract_rust(said, asked_for(task)), task, language)
-    if (signature := parsed(task)) and (body := _as_body(task, signature, said)):
+        return whole(extract_rust(completion, asked_for(task)), task, language)
+    if (signature := parsed(task)) and (body := _as_body(task, signature, completion)):
         return body
-    return whole(extract_code(said, asked_for(task)), task)
+    return whole(extract_code(completion, asked_for(task)), task)
 
 
 def whole(code: str, task: str, language: Language = "py") -> str:
-    """Code that was taken out already, with what it lacks of the task: how its function begins, helpers, imports."""
+    """Returns extracted code with the parts of the task that it lacks: the function's beginning, helpers, imports."""
     return _whole_rust(task, code) if language == "rs" else _whole_python(task, code)
 
 
 def typed(code: str) -> str:
-    """The code after an import of the names of `typing` that it uses and never binds.
+    """Returns the code after an import of the names of `typing` that it uses but never binds.
 
-    Reflexion's code runs all programs behind `from typing import *`, and its models relied on it.
+    Reflexion's code runs all programs after `from typing import *`, and its models relied on that.
     """
     names = sorted(unbound(code) & _TYPING)
-    return _behind_future(f"from typing import {', '.join(names)}", code, parsed(code)) if names else code
+    return with_preamble(code, f"from typing import {', '.join(names)}") if names else code
 
 
 def meaning_solution(tests: str, name: str | None) -> str:
-    """These tests of the function `name`, which they import where they would otherwise mean a builtin of that name."""
+    """Returns tests of the function `name`, which they import if a builtin has the same name."""
     tree = parsed(tests)
     if name is None or not hasattr(builtins, name) or not tree or any(name in bound(node) for node in tree.body):
         return tests
-    return _behind_future(f"from solution import {name}", tests, tree)
+    return with_preamble(tests, f"from solution import {name}")
 
 
 def runs_by_itself(tests: str, name: str) -> str:
-    """These hidden tests with a call of `check` on the function `name` where they define one and call nothing of their
-    own, as HumanEval's do. A call behind `if __name__ == ...` counts for none: tests are not run as a program."""
+    """Returns hidden tests with a call of their function `check`, unless they call one of their functions themselves.
+
+    A call under `if __name__ == ...` does not count, since tests are not run as a program.
+    """
     tests = meaning_solution(tests, name)
     tree = parsed(tests)
     body = tree.body if tree else []
-    defined = {node.name for node in body if isinstance(node, FUNCTIONS)}
-    done = [one for one in body if not isinstance(one, (*FUNCTIONS, ast.ClassDef)) and not _as_program(one)]
-    calls = [node.func for one in done for node in ast.walk(one) if isinstance(node, ast.Call)]
+    functions = {node.name for node in body if isinstance(node, FUNCTIONS)}
+    run = [node for node in body if not isinstance(node, (*FUNCTIONS, ast.ClassDef)) and not _is_main(node)]
+    calls = [node.func for statement in run for node in ast.walk(statement) if isinstance(node, ast.Call)]
     called = {call.id for call in calls if isinstance(call, ast.Name)}
-    return tests if "check" not in defined or called & defined else f"{tests}\n\ncheck({name})\n"
+    return tests if "check" not in functions or called & functions else f"{tests}\n\ncheck({name})\n"
 
 
-def _as_program(node: ast.stmt) -> bool:
+def _is_main(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(node.test))
 
 
@@ -84,30 +95,17 @@ def _whole_python(task: str, code: str) -> str:
 
 
 def _with_helpers(task: str, signature: ast.Module, code: str, tree: ast.Module) -> str:
-    """The code after what the task itself gives and it lacks: helper functions, and the imports that it uses."""
-    there = set[str]().union(*map(bound, tree.body))
-    lacking = [one for one in signature.body if bound(one) and not bound(one) & there]
-    kept = [one for one in lacking if not isinstance(one, (ast.Import, ast.ImportFrom))]
-    used = unbound("\n".join([code, *(source_of(task, one) for one in kept)]))
-    kept = [one for one in lacking if one in kept or bound(one) & used]
-    if not kept:
-        return code
-    before = "\n\n".join(source_of(task, one) for one in kept)
-    return _behind_future(before, code, tree)
-
-
-def _behind_future(before: str, code: str, tree: ast.Module | None) -> str:
-    """`before` and the code, whose `from __future__` has to stand first."""
-    body = tree.body if tree else []
-    own = [one for one in body if isinstance(one, ast.ImportFrom) and one.module == "__future__"]
-    if not own:
-        return f"{before}\n\n\n{code}"
-    lines, end = code.split("\n"), own[-1].end_lineno or 0
-    return "\n".join([*lines[:end], before, *lines[end:]])
+    """Returns the code after the task's helper functions and imports that it lacks. Unused imports are left out."""
+    own = set[str]().union(*map(bound, tree.body))
+    missing = [node for node in signature.body if bound(node) and not bound(node) & own]
+    helpers = [node for node in missing if not isinstance(node, (ast.Import, ast.ImportFrom))]
+    used = unbound("\n".join([code, *(source_of(task, node) for node in helpers)]))
+    needed = [node for node in missing if node in helpers or bound(node) & used]
+    return with_preamble(code, "\n\n".join(source_of(task, node) for node in needed))
 
 
 def _as_body(task: str, signature: ast.Module, text: str) -> str | None:
-    """The task with this text as the rest of its last function; None where that is no function with a body."""
+    """Returns the task with this text as the rest of its last function, or None if the text is not such a rest."""
     name = asked_for(task)
     start = next((node for node in signature.body if name and _is(node, name)), None)
     if start is None or not text.strip() or not isinstance(start, FUNCTIONS):
@@ -117,11 +115,11 @@ def _as_body(task: str, signature: ast.Module, text: str) -> str | None:
     tree = parsed(text)
     variants = [textwrap.indent(text, margin)] if tree and _returns(tree) else []
     if tree is None:
-        variants = [text, margin + text.lstrip()]  # the second: a completion that was stripped
+        variants = [text, margin + text.lstrip()]  # the second for a completion that was stripped
     for variant in variants:
         whole = f"{task.rstrip()}\n{variant}"
-        made = parsed(whole)
-        node = next((node for node in made.body if _is(node, name or "")), None) if made else None
+        tree = parsed(whole)
+        node = next((node for node in tree.body if _is(node, name or "")), None) if tree else None
         if isinstance(node, FUNCTIONS) and len(node.body) > len(start.body):
             return whole
     return None
@@ -132,7 +130,7 @@ def _is(node: ast.stmt, name: str) -> bool:
 
 
 def _returns(tree: ast.Module) -> bool:
-    """Whether it returns outside of any function, as a body does."""
+    """Whether the code returns outside any function, as a body does."""
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
@@ -144,12 +142,11 @@ def _returns(tree: ast.Module) -> bool:
 
 
 def _whole_rust(task: str, code: str) -> str:
-    """After the imports of the task, or as the rest of the function that it leaves open."""
+    """Returns the code after the task's imports, or as the rest of the function that the task leaves open."""
     name = asked_for(task)
-    own = items(code)
     if name is None or not any(item.name == name for item in items(task)):
         return code
-    if any(item.name == name for item in own):
+    if any(item.name == name for item in items(code)):
         return with_imports(code, items(task))
     whole = f"{task.rstrip()}\n{code}"
     return whole + "\n}" * max(open_braces(whole), 0)

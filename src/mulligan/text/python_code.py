@@ -1,8 +1,8 @@
-"""Find the Python in a completion, whatever surrounds it. The code is parsed and never run.
+"""Finds the Python code in a completion, whatever surrounds it. The code is parsed, but never run.
 
-Three steps: find the pieces (fenced blocks, `[PYTHON]` wrappers, lines of code between prose), choose the one that is
-wanted, and put before it what it uses and only another piece defines. Reflexion's code takes the first ```python fence
-or a bare `def`, and dies on the rest.
+It finds the pieces of code (fenced blocks, `[PYTHON]` wrappers, lines of code between prose), chooses one, and adds the
+definitions that it uses from the other pieces. Reflexion's code takes the first ```python fence or a bare `def`, and
+fails for anything else.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ _PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.)(?: |$)")
 _RUST = re.compile(r"^[ \t]*(?:pub\s+)?fn\s+(\w+)\s*[<(]", re.MULTILINE)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
-_ENDS = 24
-# How many lines are tried as the end of one block, and how often one text is parsed to find code between prose: a
-# completion needs a handful of each, and a hostile one must not cost minutes.
-_TRIES = 200
+# Limits, so that a hostile completion cannot take minutes.
+_MAX_ENDS = 24
+"""The number of lines that are tried as the end of a block."""
+_MAX_PARSES = 200
+"""The number of times that a text is parsed to find code between prose."""
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """`tree` is None when the text does not parse; `python` is False when its fence names another language."""
+    """A piece of code. tree: None if the text does not parse. python: False if its fence names another language."""
 
     text: str
     tree: ast.Module | None
@@ -56,11 +57,11 @@ class _Piece:
 
 
 def extract_code(text: str, name: str | None = None) -> str:
-    """The code in `text`, without blank lines around it; text without code comes back stripped. Never raises.
+    """Returns the code in `text`, without blank lines around it. Text without code is returned stripped. Never raises.
 
-    Of several pieces: the last that defines `name`; without a name, the last that defines all that the first defining
-    one does, so that a corrected version wins over the first attempt, and a usage example over neither. A piece with
-    a syntax error comes back as it is, for the evaluator to report.
+    Of several pieces, it is the last that defines `name`. Without a name, it is the last that defines everything that
+    the first piece with definitions does: a corrected version, but not an example of its use. A piece with a syntax
+    error is returned unchanged, so that the evaluator reports the error.
     """
     text = answer_of(text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _tidy(_WRAPPER.sub(_as_fence, text))
@@ -78,30 +79,32 @@ def extract_code(text: str, name: str | None = None) -> str:
             return _completed(chosen, loose)
         if wanted and _mentions(text, wanted):
             return text
-    whole = [piece for piece in fenced if piece.tree]
-    return next((piece.text for piece in (*whole, *fenced, *loose)), textwrap.dedent(text).strip())
+    valid = [piece for piece in fenced if piece.tree]
+    return next((piece.text for piece in (*valid, *fenced, *loose)), textwrap.dedent(text).strip())
 
 
 def asked_for(task: str) -> str | None:
-    """The function that a task asks for: the last one of a task that is code itself, as HumanEval's are, where helpers
-    come first; else the one it names as `def f(`, `fn f(` or `function f(`."""
+    """Returns the name of the function that a task asks for.
+
+    If the task is code, as HumanEval's are, it is the last function, since helpers come first. Otherwise it is the one
+    that the task names as in `def f(` or `function f(`.
+    """
     tree = parsed(task)
-    own = [node.name for node in tree.body if isinstance(node, FUNCTIONS)] if tree else []
-    if not own:
-        own = _RUST.findall(task)
-    found = re.search(r"\b(?:def|function|named|called)\s+`?(\w+)`?\s*\(", task)
-    return own[-1] if own else found[1] if found else None
+    names = [node.name for node in tree.body if isinstance(node, FUNCTIONS)] if tree else []
+    names = names or _RUST.findall(task)
+    match = re.search(r"\b(?:def|function|named|called)\s+`?(\w+)`?\s*\(", task)
+    return names[-1] if names else match[1] if match else None
 
 
 def parsed(text: str) -> ast.Module | None:
-    """The tree of this Python; None where it does not parse."""
+    """Returns the tree of Python code, or None if it does not parse."""
     tree = parse(text)
     return tree if isinstance(tree, ast.Module) else None
 
 
 @lru_cache(maxsize=64)
 def same_code(code: str) -> str:
-    """A text that is equal for code which differs only in layout and comments."""
+    """Returns a text that is the same for code that differs only in layout and comments."""
     tree = parsed(code)
     return " ".join(code.split()) if tree is None else ast.dump(tree)
 
@@ -110,7 +113,7 @@ def same_code(code: str) -> str:
 
 
 def _fenced(lines: Sequence[str]) -> Iterator[_Piece]:
-    """The blocks between fences, in order."""
+    """Yields the blocks between fences."""
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -135,79 +138,83 @@ def _fenced(lines: Sequence[str]) -> Iterator[_Piece]:
 
 
 def _block(lines: Sequence[str], start: int, first: list[str], fence: str, margin: int) -> tuple[_Piece, int]:
-    """The block that begins at `start`, and the line after it.
+    """Returns the block that begins at line `start`, and the number of the line after it.
 
-    It ends at the first closing fence that leaves code that parses: a fence inside a docstring does not end it.
+    It ends at the first fence before which its code parses, so that a fence inside a docstring does not end it.
     """
     ends = list(_ends(lines, start, fence))
     for end, after in ends:
         piece = _piece([*first, *lines[start:end]], margin)
         if piece.tree:
             return piece, after
-    stuck = (end for end in range(start, len(lines)) if lines[end].rstrip().endswith(fence[0] * 3))
-    for end in islice(stuck, _ENDS):  # a fence on the last line of code
+    code_ends = (end for end in range(start, len(lines)) if lines[end].rstrip().endswith(fence[0] * 3))
+    for end in islice(code_ends, _MAX_ENDS):  # a fence on the last line of code
         piece = _piece([*first, *lines[start:end], lines[end].rstrip().rstrip(fence[0])], margin)
         if piece.tree:
             return piece, end + 1
     end, after = ends[0]
     piece = _piece([*first, *lines[start:end]], margin)
     if end == after:
-        return _run(piece.text.split("\n"), _tries())[0] or piece, after  # never closed: prose may follow the code
+        return _run(piece.text.split("\n"), _parses())[0] or piece, after  # never closed: prose may follow the code
     return piece, after
 
 
 def _ends(lines: Sequence[str], start: int, fence: str) -> Iterator[tuple[int, int]]:
-    """Where a block may end, and where to go on: closing fences, the next opening ones, the end of the text."""
-    found = 0
+    """Yields the lines at which a block may end, each with the line at which to continue.
+
+    These are the closing fences, the next opening ones, and the end of the text.
+    """
+    count = 0
     for at in range(start, len(lines)):
         match = _FENCE.fullmatch(lines[at])
         if not match or match["before"].strip() or match["fence"][0] != fence[0]:
             continue
         opens = bool(match["info"].strip())
         if opens or len(match["fence"]) >= len(fence):
-            found += 1
+            count += 1
             yield at, at if opens else at + 1
-        if found == _ENDS:
+        if count == _MAX_ENDS:
             return
     yield len(lines), len(lines)
 
 
 def _loose(text: str) -> Iterator[_Piece]:
-    """Runs of whole statements among the prose: from a line that looks like code to the last line that parses."""
-    lines, tries = text.split("\n"), _tries()
+    """Yields the runs of statements among the prose, each from a line that looks like code to the last that parses."""
+    lines, parses = text.split("\n"), _parses()
     at = 0
     while at < len(lines):
-        piece, length = _run(lines[at:], tries) if _START.match(lines[at]) else (None, 1)
+        piece, length = _run(lines[at:], parses) if _START.match(lines[at]) else (None, 1)
         if piece:
             yield piece
         at += length
 
 
-def _tries() -> Iterator[int]:
-    return iter(range(_TRIES))
+def _parses() -> Iterator[int]:
+    return iter(range(_MAX_PARSES))
 
 
-def _run(lines: Sequence[str], tries: Iterator[int]) -> tuple[_Piece | None, int]:
-    """The statements that these lines begin with, and how many lines they are; without a piece, how many to skip.
+def _run(lines: Sequence[str], parses: Iterator[int]) -> tuple[_Piece | None, int]:
+    """Returns the statements at the beginning of these lines, or None, and the number of lines to skip.
 
-    It is cut only between statements of the outermost level: half a function would be another program.
+    The lines are cut only between top-level statements, since half a function is another program. parses: has an
+    element for each time that the text may still be parsed.
     """
     margin = indent(lines[0])
     end = next((n for n, line in enumerate(lines) if line.strip() and indent(line) < margin), len(lines))
-    while end and next(tries, None) is not None:
+    while end and next(parses, None) is not None:
         text = "\n".join(line[margin:] for line in lines[:end])
         tree = parse(text)
         if isinstance(tree, ast.Module):
             return _Piece(_tidy(text), tree), end
-        fault = (tree.lineno or 0) if tree else 0
-        tops = [n for n, line in enumerate(lines[:end]) if line.strip() and indent(line) == margin and n < fault]
+        error_line = (tree.lineno or 0) if tree else 0
+        tops = [n for n, line in enumerate(lines[:end]) if line.strip() and indent(line) == margin and n < error_line]
         end = tops[-1] if tops else 0
-    inside = (n for n, line in enumerate(lines) if n and line.strip() and indent(line) <= margin)
-    return None, next(inside, len(lines)) if _CODE.match(lines[0].lstrip()) else 1
+    after = (n for n, line in enumerate(lines) if n and line.strip() and indent(line) <= margin)
+    return None, next(after, len(lines)) if _CODE.match(lines[0].lstrip()) else 1
 
 
 def _piece(lines: Sequence[str], margin: int) -> _Piece:
-    """These lines as code: without the margin of an indented fence, or doctest prompts, where that makes it parse."""
+    """Returns the piece in these lines, without an indented fence's margin or doctest prompts if it then parses."""
     if margin and all(indent(line) >= margin for line in lines if line.strip()):
         lines = [line[margin:] for line in lines]
     text = _tidy("\n".join(lines))
@@ -217,19 +224,19 @@ def _piece(lines: Sequence[str], margin: int) -> _Piece:
     return _Piece(text, None)
 
 
-def _as_fence(wrapped: re.Match[str]) -> str:
-    inside = wrapped[1].strip("\n")
-    has_fence = "```" in inside or "~~~" in inside
-    return inside if has_fence and not parsed(inside) else f"```python\n{inside}\n```"
+def _as_fence(wrapper: re.Match[str]) -> str:
+    text = wrapper[1].strip("\n")
+    has_fence = "```" in text or "~~~" in text
+    return text if has_fence and not parsed(text) else f"```python\n{text}\n```"
 
 
 def _tidy(text: str) -> str:
-    """Without blank lines around it, trailing white space, and a leading line that says only "python"."""
+    """Returns the text without blank lines around it, trailing white space, and a first line with only "python"."""
     return re.sub(r"\A(?:[ \t]*\n)+", "", _LABEL.sub("", text)).rstrip()
 
 
 def _unprompted(text: str) -> str:
-    """The code of a doctest; the text itself when it has no prompts."""
+    """Returns the code of a doctest, or the text itself if it has no prompts."""
     if ">>>" not in text:
         return text
     return "\n".join(_PROMPT.sub("", line, count=1) for line in text.split("\n") if _PROMPT.match(line))
@@ -240,10 +247,10 @@ def indent(line: str) -> int:
 
 
 def parse(text: str) -> ast.Module | SyntaxError | None:
-    """The tree, or the error that says where the text is no Python; None where it cannot even be read."""
+    """Returns the tree of Python code, or its syntax error, or None if the parser fails otherwise."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in a model's string is not our warning
+            warnings.simplefilter("ignore")  # such as one about an invalid escape in a model's string
             return ast.parse(text)
     except SyntaxError as error:
         return error
@@ -256,16 +263,14 @@ def parse(text: str) -> ast.Module | SyntaxError | None:
 
 def _chosen(pieces: Sequence[_Piece], name: str | None) -> _Piece | None:
     defining = [piece for piece in pieces if piece.defines]
-    if not defining:
-        return None
-    wanted = {name} if name else defining[0].defines
+    wanted = {name} if name else defining[0].defines if defining else set[str]()
     return next((piece for piece in reversed(defining) if piece.defines >= wanted), None)
 
 
 def _mentions(text: str, name: str | None) -> bool:
     """Whether the text has a definition of `name` (None: of anything), even if it does not parse."""
-    called = re.escape(name) if name else r"\w+"
-    return re.search(rf"^[ \t]*(?:async\s+)?(?:def|class)\s+{called}\b", text, re.MULTILINE) is not None
+    pattern = re.escape(name) if name else r"\w+"
+    return re.search(rf"^[ \t]*(?:async\s+)?(?:def|class)\s+{pattern}\b", text, re.MULTILINE) is not None
 
 
 def _completed(chosen: _Piece, pieces: Sequence[_Piece]) -> str:
@@ -273,23 +278,35 @@ def _completed(chosen: _Piece, pieces: Sequence[_Piece]) -> str:
 
 
 def with_others(code: str, others: Sequence[str]) -> str:
-    """The code after the statements of others that define what it uses and does not define itself, the last of them
-    where several do. Others that do not parse have nothing to give."""
-    offers: dict[str, tuple[int, int, str]] = {}
+    """Returns the code after the statements of others that define the names it lacks.
+
+    If several statements define a name, the last one is used. Others that do not parse are ignored.
+    """
+    definitions: dict[str, tuple[int, int, str]] = {}
     for order, text in enumerate(others):
         tree = parsed(text)
         for statement in tree.body if tree else ():
-            offers |= dict.fromkeys(bound(statement), (order, statement.lineno, source_of(text, statement)))
-    needed, taken = unbound(code) if offers else set[str](), set[tuple[int, int, str]]()
-    while new := {offers[name] for name in needed if name in offers} - taken:
-        taken |= new
-        needed = set[str]().union(*(unbound(source) for _, _, source in new))
-    before = "\n\n".join(source for _, _, source in sorted(taken))
-    return f"{before}\n\n\n{code}" if before else code
+            definitions |= dict.fromkeys(bound(statement), (order, statement.lineno, source_of(text, statement)))
+    missing, used = unbound(code) if definitions else set[str](), set[tuple[int, int, str]]()
+    while new := {definitions[name] for name in missing if name in definitions} - used:
+        used |= new
+        missing = set[str]().union(*(unbound(source) for _, _, source in new))
+    return with_preamble(code, "\n\n".join(source for _, _, source in sorted(used)))
+
+
+def with_preamble(code: str, preamble: str) -> str:
+    """Returns the code after this preamble, but with its `from __future__` imports first."""
+    tree = parsed(code)
+    imports = [one for one in tree.body if isinstance(one, ast.ImportFrom)] if tree else []
+    future = [one for one in imports if one.module == "__future__"]
+    if not preamble or not future:
+        return f"{preamble}\n\n\n{code}" if preamble else code
+    lines, end = code.split("\n"), future[-1].end_lineno or 0
+    return "\n".join([*lines[:end], preamble, *lines[end:]])
 
 
 def bound(statement: ast.stmt) -> set[str]:
-    """The names that a definition, import or assignment binds; nothing for other statements."""
+    """Returns the names that a definition, import or assignment binds; none for other statements."""
     if isinstance(statement, _DEFINITIONS):
         return {statement.name}
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
@@ -302,14 +319,14 @@ def bound(statement: ast.stmt) -> set[str]:
 
 
 def source_of(text: str, statement: ast.stmt) -> str:
-    """The lines of a statement of this text, decorators included."""
+    """Returns the lines of a statement of this text, with its decorators."""
     decorators = statement.decorator_list if isinstance(statement, _DEFINITIONS) else []
     first = min((node.lineno for node in decorators), default=statement.lineno)
     return "\n".join(text.split("\n")[first - 1 : statement.end_lineno])
 
 
 def unbound(text: str) -> set[str]:
-    """The global names that the code reads and never binds, built-ins left out."""
+    """Returns the global names that the code reads but never binds, without built-ins."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -319,6 +336,6 @@ def unbound(text: str) -> set[str]:
     tables = [top]
     for table in tables:
         tables.extend(table.get_children())
-    read = {s.get_name() for table in tables for s in table.get_symbols() if s.is_global() and s.is_referenced()}
+    names = {s.get_name() for table in tables for s in table.get_symbols() if s.is_global() and s.is_referenced()}
     own = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
-    return read - own - set(dir(builtins))
+    return names - own - set(dir(builtins))
