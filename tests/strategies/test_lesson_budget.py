@@ -22,7 +22,7 @@ from mulligan.reflectors._condensing import Condensing
 from mulligan.store import open_store
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
 from mulligan.text.formatting import lessons_text
-from mulligan.text.lessons import LEAST, LessonBudget, Overflow, size
+from mulligan.text.lessons import MIN_TOKENS, LessonBudget, Overflow, size
 from mulligan.text.truncate import estimate
 
 
@@ -40,7 +40,7 @@ words = st.lists(
 ).map(" ".join)
 episodes = st.lists(st.none() | words | st.text(max_size=300), max_size=8).map(lambda texts: episode_of(*texts))
 windows = st.none() | st.integers(1, 5)
-budgets = st.integers(LEAST, 200)
+budgets = st.integers(MIN_TOKENS, 200)
 overflows: st.SearchStrategy[Overflow] = st.sampled_from(["newest", "useful", "condense"])
 
 
@@ -102,7 +102,7 @@ def test_of_two_lessons_the_one_of_little_quality_is_left_out() -> None:
 
 
 def test_a_lesson_that_alone_is_too_long_is_shortened() -> None:
-    shown = LessonBudget(1, tokens=LEAST).chosen(episode_of("Look behind the old door. " * 20))
+    shown = LessonBudget(1, tokens=MIN_TOKENS).chosen(episode_of("Look behind the old door. " * 20))
     assert texts(shown) == snapshot(
         [
             "Look behind the old door. Look behind the old door. [… 96 of 120 tokens cut …] Look behind the old door. Look behind the old door."
@@ -122,7 +122,7 @@ def test_a_condensed_lesson_stands_for_its_trials_only_where_that_was_asked_for(
     ("settings", "why"),
     [
         ({"window": 0}, "at least 1"),
-        ({"tokens": LEAST - 1}, f"at least {LEAST}"),
+        ({"tokens": MIN_TOKENS - 1}, f"at least {MIN_TOKENS}"),
         ({"window": None, "overflow": "condense"}, "needs a limit"),
     ],
 )

@@ -10,7 +10,7 @@ from mulligan.core.protocols import Model, Prompts, Reflector
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Condensed, Episode, Json, Reflection
 from mulligan.text.formatting import fenced, lessons_text, task_text
-from mulligan.text.lessons import LEAST, LessonBudget, condensed_of, size
+from mulligan.text.lessons import MIN_TOKENS, LessonBudget, condensed_of, size
 
 FENCE = "```"
 MAX_WORDS = 120
@@ -91,7 +91,7 @@ class Condensing:
         condensed, kept = self._parts(episode)
         tokens = self._budget.tokens
         most = int(MAX_WORDS * TOKENS_PER_WORD) if tokens is None else tokens - size(kept)
-        return min(most, max(size(condensed), LEAST))
+        return min(most, max(size(condensed), MIN_TOKENS))
 
     def _trials(self, episode: Episode) -> tuple[int, ...]:
         """The trials whose lessons are condensed, including those of an earlier condensed lesson."""

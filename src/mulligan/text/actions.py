@@ -1,8 +1,8 @@
 """Reads actions of the form `Name[argument]` and the thoughts before them from a model's text.
 
-It also tells from an observation whether the action was refused. It never raises.
+It also recognises the observation of a refused action. It never raises.
 
-Source: ReAct (Yao et al. 2022) and its reference, more forgiving where only one thing can be meant.
+Source: ReAct (Yao et al. 2022). This module also accepts unambiguous variants that its code does not.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ def parse_action(line: str) -> Action | None:
     An `Action 1:` before it, Markdown around it and punctuation after it are ignored. The last bracket closes the
     argument, so that an argument may contain brackets.
     """
-    found = _FORM.fullmatch(_bare(line))
-    argument = found[2].strip() if found else ""
-    return Action(found[1].lower(), argument) if found and argument else None
+    match = _FORM.fullmatch(_bare(line))
+    argument = match[2].strip() if match else ""
+    return Action(match[1].lower(), argument) if match and argument else None
 
 
 def parse_turn(text: str) -> Turn:
     """Returns the first thought and the first action of a completion that continues `Thought n:`.
 
-    An observation that the model invents is cut off with everything after it, and so is a second thought. Without the
-    label, the last line counts as the action if it is one.
+    The text is cut at an observation, which the model invented, and at a second thought. Without a label, the last line
+    is the action if it has the form of one.
     """
-    if began := _THOUGHT.match(text.lstrip()):
-        text = text.lstrip()[began.end() :]
-    for ends in (_OBSERVATION, _THOUGHT):
-        if cut := ends.search(text):
-            text = text[: cut.start()]
+    if label := _THOUGHT.match(text.lstrip()):
+        text = text.lstrip()[label.end() :]
+    for end in (_OBSERVATION, _THOUGHT):
+        if label := end.search(text):
+            text = text[: label.start()]
     if label := _ACTION.search(text):
         return Turn(_folded(text[: label.start()]), first_line(text[label.end() :]))
     lines = [line for line in text.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""Match names of arguments and fixed words in the spellings of clients and models: topK, top-k, Top_K."""
+"""Matches names of arguments and fixed words in the spellings of clients and models: topK, top-k, Top_K."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SYNONYMS = {
     **dict.fromkeys(("k", "limit", "maxresults", "numresults"), "topk"),
 }
 """Other words for a name, both in lower case without punctuation. docs/memory-tools.md lists them."""
-_LONGEST = 200
+_MAX_NAME = 200
 
 
 def matched(name: str, known: Collection[str]) -> str | None:
@@ -24,28 +24,30 @@ def matched(name: str, known: Collection[str]) -> str | None:
         return name
     wanted = _plain(name)
     for word in (wanted, SYNONYMS.get(wanted)):
-        found = [one for one in known if _plain(one) == word]
-        if found:
-            return found[0] if len(found) == 1 else None
+        if names := [each for each in known if _plain(each) == word]:
+            return names[0] if len(names) == 1 else None
     return None
 
 
-def renamed(given: Mapping[str, T], known: Collection[str], of: str) -> dict[str, T]:
+def renamed(arguments: Mapping[str, T], known: Collection[str], of: str) -> dict[str, T]:
     """Returns the arguments under their known names.
 
-    Raises `InvalidInput` for an unknown name, with the nearest one, and for two names of one argument. of: the tool or
-    function that has the arguments, for errors.
+    Args:
+        of: the tool or function that has the arguments, for errors.
+
+    Raises:
+        InvalidInput: a name is unknown, or two names mean the same argument.
     """
-    found: dict[str, T] = {}
-    meant: dict[str, str] = {}
-    for name, value in given.items():
+    values: dict[str, T] = {}
+    names: dict[str, str] = {}
+    for name, value in arguments.items():
         argument = matched(name, known)
         if argument is None:
-            raise UnknownName(f"argument of {of}", name[:_LONGEST], known)
-        if argument in found and found[argument] != value:
-            raise InvalidInput(f"{meant[argument]!r} and {name!r} are the same argument: pass only {argument!r}.")
-        found[argument], meant[argument] = value, name
-    return found
+            raise UnknownName(f"argument of {of}", name[:_MAX_NAME], known)
+        if argument in values and values[argument] != value:
+            raise InvalidInput(f"{names[argument]!r} and {name!r} are the same argument: pass only {argument!r}.")
+        values[argument], names[argument] = value, name
+    return values
 
 
 def _plain(name: str) -> str:

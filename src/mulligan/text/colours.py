@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-LONG = 40_000
-"""The most characters of a text that is coloured."""
+MAX_CHARACTERS = 40_000
+"""Longer texts are not coloured."""
 
 _CODE = re.compile(
     r"^\s*(?:def |class |async def |import \w|from [\w.]+ import |@\w+|function\b|const |let |export "
@@ -38,13 +38,13 @@ def coloured(text: str) -> Iterator[tuple[str, str]]:
     Text that does not look like code is one piece; in text with code fences, only the code is split. The lines of a
     diff are "header", "added", "removed" or "".
     """
-    if len(text) > LONG:
+    if len(text) > MAX_CHARACTERS:
         yield text, ""
         return
     if _DIFF.match(text):
         for line in text.splitlines(keepends=True):
-            found = _DIFF_LINES.match(line)
-            yield line, (found.lastgroup or "" if found else "")
+            match = _DIFF_LINES.match(line)
+            yield line, (match.lastgroup or "" if match else "")
         return
     at = 0
     for fenced in _FENCED.finditer(text):
@@ -59,10 +59,10 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
         yield text, ""
         return
     at = 0
-    for found in _PIECES.finditer(text):
-        if found.start() > at:
-            yield text[at : found.start()], ""
-        yield found[0], found.lastgroup or ""
-        at = found.end()
+    for piece in _PIECES.finditer(text):
+        if piece.start() > at:
+            yield text[at : piece.start()], ""
+        yield piece[0], piece.lastgroup or ""
+        at = piece.end()
     if at < len(text):
         yield text[at:], ""

@@ -1,4 +1,4 @@
-"""Find the exit code that a coding agent writes into the text of a tool's result."""
+"""Finds the exit code that a coding agent writes into the text of a tool's result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 _EXIT = re.compile(
     r"^Exit Code: (-?\d+)[ \t]*(?:\n(?:Error|Signal|Background PIDs|Process Group PGID|PID): [^\n]*)*\s*"
-    r"(?:</untrusted_context>\s*)?\Z",  # around what Gemini CLI 0.61 shows the model
+    r"(?:</untrusted_context>\s*)?\Z",  # Gemini CLI 0.61 encloses results in this tag
     re.MULTILINE,
 )
 
@@ -14,11 +14,11 @@ _EXIT = re.compile(
 def exit_code(content: str) -> tuple[int, str] | None:
     """Returns the exit code and the output in a tool's result as Gemini CLI writes it; None if it has no code.
 
-    Only fields of the result may follow, so that a command that prints such a line is not taken for a failed one.
+    Only fields of the result may follow the code, so that a line that a command printed is not taken for it.
     """
-    found = _EXIT.search(content)
-    if found is None:
+    match = _EXIT.search(content)
+    if match is None:
         return None
-    before = content[: found.start()]
+    before = content[: match.start()]
     output = before.partition("Output: ")[2] or before
-    return int(found[1]), output.replace("\nError: (none)", "").strip()
+    return int(match[1]), output.replace("\nError: (none)", "").strip()

@@ -9,14 +9,14 @@ from mulligan.core.errors import InvalidInput
 
 
 def read_text(file: Path, name: str = "", *, newline: str | None = "") -> str:
-    """The text of a UTF-8 file, without the mark that some editors begin it with.
+    """Returns the text of a UTF-8 file, without a byte order mark.
 
     Args:
-        name: What an error calls the file; "" is its path.
-        newline: As for `open`: "" keeps the ends of lines as they are, None makes each a line feed.
+        name: the name of the file in errors; "" for its path.
+        newline: as for `open`: "" keeps line endings, None makes each a line feed.
 
     Raises:
-        InvalidInput: The file cannot be read, is not UTF-8, or is a device or a pipe that may never end.
+        InvalidInput: the file cannot be read, is not UTF-8, or is a device or a pipe that may never end.
     """
     try:
         if endless := _endless(file):
@@ -31,7 +31,7 @@ def read_text(file: Path, name: str = "", *, newline: str | None = "") -> str:
 
 
 def _endless(file: Path) -> str:
-    """What the file is if reading it may never end: a device or a pipe. A shell's `<(command)` and /dev/stdin end."""
+    """Returns "a device" or "a pipe" if reading the file may never end. A shell's `<(command)` and /dev/stdin end."""
     mode = file.stat().st_mode
     if stat.S_ISCHR(mode):
         return "" if str(file) in ("/dev/null", "/dev/stdin", "/dev/tty") else "a device"

@@ -1,4 +1,4 @@
-"""JSON and JSON Lines (an object a line). Errors name file and line."""
+"""Reads JSON and JSON Lines, which has an object on each line. Errors name the file and line."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def text_in(name: str, line: int, row: Mapping[str, Any], *keys: str) -> str:
 
 
 def parsed(path: Path | str, text: str, first: int = 1) -> Json:
-    """Parse the text as JSON. Raises `InvalidInput` with `path` and the line, counted from `first`."""
+    """Returns the value of a JSON text. Raises `InvalidInput` with `path` and the line, counted from `first`."""
 
     def refuse(constant: str) -> NoReturn:
         raise InvalidInput(f"{path}: {constant[:20]} is not a JSON number.")

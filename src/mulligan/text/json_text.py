@@ -1,7 +1,6 @@
-"""Change JSON as text: add to it and remove from it, and leave every other character as it is.
+"""Adds and removes values in the text of a JSON file, and leaves every other character unchanged.
 
-Comments, commas behind the last member and a byte order mark are read as well, since settings of editors and agents
-have them.
+The text may have comments, trailing commas and a byte order mark, as the settings of editors and agents do.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ _STRING = r'"(?:[^"\\]|\\.)*"'
 _SCALAR = re.compile(rf"{_STRING}|[^\s,:/\[\]{{}}\"]+", re.DOTALL)
 _GAP = rf"(?:[ \t\r\n]|{_COMMENT})*+"
 _EXTRA = re.compile(rf"({_STRING}|[{{\[]{_GAP},)|{_COMMENT}|,(?={_GAP}[}}\]])", re.DOTALL)
-"""What stays (strings, and a comma that nothing stands before, which is an error), and what JSON has with comments
-alone."""
+"""Comments and trailing commas; the group matches what must stay: strings, and the error of a comma without a value."""
 _SPACE = " \t\r\n"
 
 
 class Member(NamedTuple):
-    """A member of an object or array: its key or number, where it begins, where its value begins, and where it ends."""
+    """A member of an object or array: its key or number, its start, the start of its value, and its end."""
 
     key: str | int
     start: int
@@ -32,12 +30,12 @@ class Member(NamedTuple):
 
 
 def loads(text: str) -> Any:
-    """The value of a text that may have comments and commas behind the last member. Raises `ValueError`."""
-    return json.loads(_EXTRA.sub(lambda found: found[1] or " ", text.removeprefix("\ufeff")))
+    """Returns the value of a text that may have comments and trailing commas. Raises `ValueError`."""
+    return json.loads(_EXTRA.sub(lambda match: match[1] or " ", text.removeprefix("\ufeff")))
 
 
 def add(text: str, path: Sequence[str], value: Any) -> str:
-    """Append `value` to the array at `path`, which is made if it is absent. The text can be read, and is an object."""
+    """Appends `value` to the array at `path`, which is created if it is missing. The text must be a valid object."""
     at = _skip(text, 0)
     for depth, key in enumerate(path):
         inner = next((member for member in reversed(_members(text, at)[0]) if member.key == key), None)
@@ -51,7 +49,7 @@ def add(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def remove(text: str, path: Sequence[str | int]) -> str:
-    """Take the member at `path` out, with its comma. Comments beside it stay."""
+    """Removes the member at `path` with its comma. Comments beside it stay."""
     at = _skip(text, 0)
     for key in path[:-1]:
         at = next(member.value for member in reversed(_members(text, at)[0]) if member.key == key)
@@ -62,7 +60,7 @@ def remove(text: str, path: Sequence[str | int]) -> str:
     if place + 1 < len(members):
         after = members[place + 1].start
         return before + _comments(text[here.end : comma] + text[comma + 1 : after]).lstrip(_SPACE) + text[after:]
-    if text[comma] == ",":  # JSON has none there
+    if text[comma] == ",":  # a trailing comma
         right = text[here.end : comma] + text[comma + 1 : closing]
     else:
         right = text[here.end : closing]
@@ -77,51 +75,51 @@ def remove(text: str, path: Sequence[str | int]) -> str:
 
 
 def _comments(between: str) -> str:
-    """What stands between two members, if there are comments."""
+    """Returns the text between two members if it has comments, or ""."""
     return between if between.strip(_SPACE) else ""
 
 
 def _joined(left: str, right: str) -> str:
-    """Both, on two lines where the left one ends with a comment up to the end of its line."""
+    """Returns both texts, with a line break between them if the left one ends in a line comment."""
     last = left[max(left.rfind("\n"), left.rfind("\r")) + 1 :]
-    open_comment = any(found[0].startswith("//") and found.end() == len(last) for found in _EXTRA.finditer(last))
+    open_comment = any(match[0].startswith("//") and match.end() == len(last) for match in _EXTRA.finditer(last))
     return left + ("\n" if open_comment and right.lstrip(" \t")[:1] not in ("\r", "\n") else "") + right
 
 
 def _skip(text: str, at: int) -> int:
     blank = _BLANK.match(text, at)
-    assert blank is not None  # it matches nothing, too
+    assert blank is not None  # it also matches an empty text
     return blank.end()
 
 
 def _members(text: str, at: int) -> tuple[list[Member], int]:
-    """The members of the object or array that begins at `at`, and where its closing bracket stands."""
-    found: list[Member] = []
+    """Returns the members of the object or array that begins at `at`, and the index of its closing bracket."""
+    members: list[Member] = []
     here = _skip(text, at + 1)
     while text[here] not in "}]":
-        start, key = here, len(found)
+        start, key = here, len(members)
         if text[at] == "{":
             end = _end(text, here)
             key, here = json.loads(text[here:end]), _skip(text, _skip(text, end) + 1)
         end = _end(text, here)
-        found.append(Member(key, start, here, end))
+        members.append(Member(key, start, here, end))
         here = _skip(text, end)
         if text[here] == ",":
             here = _skip(text, here + 1)
-    return found, here
+    return members, here
 
 
 def _end(text: str, at: int) -> int:
-    """Where the value that begins at `at` ends."""
+    """Returns the end of the value that begins at `at`."""
     if text[at] in "{[":
         return _members(text, at)[1] + 1
     scalar = _SCALAR.match(text, at)
-    assert scalar is not None  # the text was read before
+    assert scalar is not None  # the text is valid
     return scalar.end()
 
 
 def _append(text: str, at: int, key: str, value: Any) -> str:
-    """Append a member to the object or array that begins at `at`, indented as the text is."""
+    """Appends a member to the object or array that begins at `at`, with the indentation of the text."""
     members, closing = _members(text, at)
     end = members[-1].end if members else at + 1
     if members and "\n" not in text[at : members[0].start]:  # all on one line
@@ -134,7 +132,7 @@ def _append(text: str, at: int, key: str, value: Any) -> str:
     new = f"\n{indent}{key}{body}"
     between = text[end:closing]
     comma, kept = ("," if members else ""), between.rstrip(_SPACE)
-    if (after := _skip(kept, 0)) < len(kept):  # the last member has a comma
+    if (after := _skip(kept, 0)) < len(kept):  # a trailing comma
         comma, kept, new = "", kept[: after + 1] + kept[after + 1 :].rstrip(_SPACE), f"{new},"
     rest = between[len(kept) :] if members else "\n" + indent.removesuffix(unit)
     new = new if members else new + rest

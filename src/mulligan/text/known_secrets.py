@@ -1,4 +1,4 @@
-"""Mask known secret values in any encoding."""
+"""Masks known secret values in any encoding."""
 
 from __future__ import annotations
 

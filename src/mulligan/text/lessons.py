@@ -1,6 +1,6 @@
-"""Which lessons of an episode a trial is shown, within a window and a budget of tokens.
+"""Chooses the lessons of an episode that a trial is shown, within a window and a budget of tokens.
 
-Works alone, in a strategy of your own: `LessonBudget(window=3, tokens=200).chosen(episode)`.
+Use it alone in your own strategy: `LessonBudget(window=3, tokens=200).chosen(episode)`.
 """
 
 from __future__ import annotations
@@ -17,33 +17,32 @@ from mulligan.text.truncate import estimate, truncate_text
 
 Overflow: TypeAlias = Literal["newest", "useful", "condense"]
 
-LEAST = 40
-"""Tokens below which a budget holds no lesson that says anything."""
-AGED = 0.9
-"""What a lesson is worth compared with the one after it, all else equal."""
-UNKNOWN = 0.5
-"""The quality of a lesson that has no score."""
+MIN_TOKENS = 40
+"""The smallest budget of tokens that has room for a useful lesson."""
+DISCOUNT = 0.9
+"""The factor by which each later lesson lowers the usefulness of a lesson."""
+DEFAULT_QUALITY = 0.5
+"""The quality of a lesson without a score."""
 
 
 def size(reflections: Sequence[Reflection]) -> int:
-    """The tokens that these lessons take in a prompt, estimated."""
+    """Returns the estimated number of tokens of these lessons in a prompt."""
     return estimate(lessons_text(reflections))
 
 
 @dataclass(frozen=True)
 class LessonBudget:
-    """How many lessons a trial is shown, and which if there are more.
+    """The limits of the lessons that a trial is shown, and how to choose among more lessons.
 
     Attributes:
-        window: the most lessons. None: any number.
-        tokens: the most tokens of all of them together, by estimate. None: any number.
-        overflow: of more lessons, "newest" shows the newest; "useful" leaves out those of little quality, the old, and
-            those that say what another one says; "condense" shows what a model made of them in the reflect move, and is
-            "useful" where no model did.
+        window: the maximum number of lessons; None for no limit.
+        tokens: the maximum number of their tokens in total, estimated; None for no limit.
+        overflow: "newest" shows the newest lessons; "useful" leaves out old, poor and repetitive ones; "condense" shows
+            the lesson that a model made of them in the reflect move, or does the same as "useful" if there is none.
         earlier: reflections on trials of the task before this episode, oldest first.
 
     Raises:
-        InvalidInput: a window below 1, a budget of too few tokens, or an overflow that can never happen.
+        InvalidInput: a limit is too low, or `overflow` is set without a limit.
     """
 
     window: int | None = 3
@@ -53,101 +52,99 @@ class LessonBudget:
 
     def __post_init__(self) -> None:
         newest((), self.window)  # refuses a window below 1
-        if self.tokens is not None and self.tokens < LEAST:
-            raise InvalidInput(f"The budget of tokens for lessons must be at least {LEAST}, not {self.tokens}.")
+        if self.tokens is not None and self.tokens < MIN_TOKENS:
+            raise InvalidInput(f"The budget of tokens for lessons must be at least {MIN_TOKENS}, not {self.tokens}.")
         if self.overflow != "newest" and self.window is None and self.tokens is None:
             raise InvalidInput(
                 f"overflow={self.overflow!r} needs a limit: set a window, or a token budget for the lessons."
             )
 
     def chosen(self, episode: Episode) -> tuple[Reflection, ...]:
-        """The lessons that the next trial is shown, oldest first. They never take more than the budget of tokens."""
+        """Returns the lessons that the next trial is shown, oldest first, within the limits."""
         if self.overflow == "newest":
-            drawn = episode.newest_reflections(self.window)
-            found = newest((*map(Reflection, self.earlier), *drawn), self.window)
-            return found if self.tokens is None else self._fitting(found[::-1])
-        found = self.candidates(episode)
-        if not self.is_exceeded(found):
-            return found
-        return self._most_useful(found)
+            reflections = (*map(Reflection, self.earlier), *episode.newest_reflections(self.window))
+            lessons = newest(reflections, self.window)
+            return lessons if self.tokens is None else self._fitting(lessons[::-1])
+        lessons = self.candidates(episode)
+        return self._most_useful(lessons) if self.is_exceeded(lessons) else lessons
 
     def candidates(self, episode: Episode) -> tuple[Reflection, ...]:
-        """Every lesson that could be shown, oldest first; a condensed one in place of those that it stands for."""
-        found = [*map(Reflection, self.earlier)]
+        """Returns all lessons, oldest first, with a condensed lesson in place of those that it replaces."""
+        lessons = [*map(Reflection, self.earlier)]
         condensed = condensed_of(episode) if self.overflow == "condense" else None
-        covered = condensed.trials if condensed else ()
+        replaced = condensed.trials if condensed else ()
         if condensed:
-            found = [reflection_of(condensed)] if 0 in covered else [*found, reflection_of(condensed)]
+            lessons = [*([] if 0 in replaced else lessons), reflection_of(condensed)]
         return (
-            *found,
-            *(t.reflection for t in episode.trials if t.lesson and t.reflection and t.number not in covered),
+            *lessons,
+            *(t.reflection for t in episode.trials if t.lesson and t.reflection and t.number not in replaced),
         )
 
     def is_exceeded(self, reflections: Sequence[Reflection]) -> bool:
-        """Whether these are too many, or too long."""
+        """Whether these lessons exceed a limit."""
         if self.window is not None and len(reflections) > self.window:
             return True
         return self.tokens is not None and size(reflections) > self.tokens
 
     def _most_useful(self, reflections: Sequence[Reflection]) -> tuple[Reflection, ...]:
-        """The newest, which is about the last failure, and the most useful others, one after the other."""
+        """Returns the newest lesson, which is about the last failure, and the most useful others."""
         order, left = [len(reflections) - 1], list(range(len(reflections) - 1))
         while left:
-            best = max(left, key=lambda at: (self._use(at, order, reflections), at))
+            best = max(left, key=lambda at: (self._usefulness(at, order, reflections), at))
             left.remove(best)
             order.append(best)
         return self._fitting([reflections[at] for at in order], order)
 
-    def _use(self, at: int, chosen: Sequence[int], reflections: Sequence[Reflection]) -> float:
+    def _usefulness(self, at: int, chosen: Sequence[int], reflections: Sequence[Reflection]) -> float:
         text = reflections[at].text
-        known = max(likeness(text, reflections[other].text) for other in chosen)
+        overlap = max(likeness(text, reflections[other].text) for other in chosen)
         quality = reflections[at].quality
-        good = UNKNOWN if quality is None else quality.score
-        return good * (1 - known) * AGED ** (len(reflections) - 1 - at)
+        score = DEFAULT_QUALITY if quality is None else quality.score
+        return score * (1 - overlap) * DISCOUNT ** (len(reflections) - 1 - at)
 
     def _fitting(self, reflections: Sequence[Reflection], order: Sequence[int] = ()) -> tuple[Reflection, ...]:
-        """As many as fit, oldest first. The first is shortened where it alone does not fit; others are left out.
+        """Returns the lessons that fit, oldest first. The most important one is shortened if it is too long alone.
 
         Args:
-            reflections: the most important first.
-            order: the place in time of each. Empty: the first is the newest.
+            reflections: the lessons, the most important first.
+            order: the position of each in time. If it is empty, the newest is the most important.
         """
-        kept: list[tuple[int, Reflection]] = []
-        for place, reflection in zip(order or range(len(reflections), 0, -1), reflections, strict=True):
-            if self.window is not None and len(kept) == self.window:
+        lessons: list[tuple[int, Reflection]] = []
+        for position, reflection in zip(order or range(len(reflections), 0, -1), reflections, strict=True):
+            if self.window is not None and len(lessons) == self.window:
                 break
-            part = reflection if kept or self.tokens is None else shortened(reflection, self.tokens)
-            trial = sorted([*kept, (place, part)], key=lambda one: one[0])
-            if self.tokens is None or size([each for _, each in trial]) <= self.tokens:
-                kept = trial
-        return tuple(each for _, each in kept)
+            part = reflection if lessons or self.tokens is None else shortened(reflection, self.tokens)
+            more = sorted([*lessons, (position, part)], key=lambda lesson: lesson[0])
+            if self.tokens is None or size([lesson for _, lesson in more]) <= self.tokens:
+                lessons = more
+        return tuple(lesson for _, lesson in lessons)
 
 
 def condensed_of(episode: Episode) -> Condensed | None:
-    """The newest condensed lesson, which stands for all that were condensed before."""
-    found = (reflection.condensed for reflection in reversed(episode.reflections) if reflection.condensed)
-    return next(found, None)
+    """Returns the newest condensed lesson, which replaces all earlier ones."""
+    lessons = (reflection.condensed for reflection in reversed(episode.reflections) if reflection.condensed)
+    return next(lessons, None)
 
 
 def reflection_of(condensed: Condensed) -> Reflection:
-    """The condensed lesson as one that a trial is shown."""
-    return Reflection(condensed.text, notes=(f"condensed from the lessons of {_named(condensed.trials)}",))
+    """Returns a condensed lesson as a reflection."""
+    return Reflection(condensed.text, notes=(f"condensed from the lessons of {_trials_text(condensed.trials)}",))
 
 
 def condensed_by(condensed: Condensed) -> str:
-    """What the lesson stands for and who wrote it, in words."""
+    """Returns a text that says which lessons were condensed, and by which model."""
     by = f" by {condensed.by}" if condensed.by else ""
-    return f"the lessons of {_named(condensed.trials)}, condensed{by}"
+    return f"the lessons of {_trials_text(condensed.trials)}, condensed{by}"
 
 
-def _named(trials: Sequence[int]) -> str:
+def _trials_text(trials: Sequence[int]) -> str:
     numbers = ", ".join(str(number) for number in trials if number)
     before = ["before this episode"] if 0 in trials else []
     return " and ".join([*before, *([f"trials {numbers}"] if numbers else [])])
 
 
 def shortened(reflection: Reflection, tokens: int) -> Reflection:
-    """The lesson with a note where its middle was cut; as it is, if it fits."""
+    """Returns the lesson, with a note in place of its middle if it does not fit."""
     if size([reflection]) <= tokens:
         return reflection
     return replace(reflection, text=" ".join(truncate_text(reflection.text, tokens - 4).split()))

@@ -1,4 +1,4 @@
-"""Make untrusted text safe to show in a terminal or in a list of a client."""
+"""Makes untrusted text safe to show in a terminal or in a list of a client."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 def clean(text: str) -> str:
-    """Returns the text without control characters, which could move the cursor, change colours or reverse the reading
-    order. Tabs are kept."""
+    """Returns the text without control characters, except tabs and line feeds.
+
+    They could move the cursor, change colours or reverse the reading order.
+    """
     return _CONTROL.sub("", text.replace("\r\n", "\n"))
 
 
@@ -20,12 +22,12 @@ def one_line(text: str, width: int) -> str:
 
 
 def encodable(text: str) -> str:
-    """Text that UTF-8 can encode: a lone surrogate becomes a question mark."""
+    """Returns text that UTF-8 can encode: a lone surrogate becomes a question mark."""
     return text.encode(errors="replace").decode()
 
 
 def escaped(text: str) -> str:
-    """Text that UTF-8 can encode: a lone surrogate becomes its escape, `\\ud800`; different texts stay different."""
+    """Returns text that UTF-8 can encode: a lone surrogate becomes its escape, `\\ud800`."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -36,7 +38,7 @@ def count(number: int, thing: str) -> str:
 
 def with_tries(text: str) -> str:
     """Returns a text of the record with "try" in place of "trial"."""
-    return re.sub(r"\btrial(s?)\b", lambda found: "tries" if found[1] else "try", text)
+    return re.sub(r"\btrial(s?)\b", lambda match: "tries" if match[1] else "try", text)
 
 
 def tries(number: int) -> str:

@@ -1,7 +1,7 @@
-"""Find commands and advice that destroy work, widen permissions or bypass a safeguard.
+"""Finds commands and advice that destroy work, widen permissions or bypass a safeguard.
 
-One table (safeguards.toml) for all who decide by it: the screening of lessons holds back a text that matches, and hooks
-never offer such a command as what fixed an error (`sessions.effects.going_around`). design/125 says why.
+safeguards.toml contains the patterns: the screening of lessons withholds a text that matches, and hooks never offer
+such a command as a fix (`sessions.effects.going_around`). design/125 says why.
 """
 
 from __future__ import annotations
@@ -56,19 +56,22 @@ def tables_in(text: str) -> Mapping[str, Mapping[str, str]]:
 def compiled(
     lines: Mapping[str, str], words: Mapping[str, str], *, look_alikes: bool, flags: re.RegexFlag = re.NOFLAG
 ) -> Patterns:
-    """Patterns by flag, one a line, with the word lists filled in. look_alikes: written as `folded` writes texts."""
+    """Returns the patterns by flag, one for each line, with the word lists filled in.
+
+    look_alikes: whether the patterns match texts that `folded` returns.
+    """
 
     def written(text: str) -> str:
         return unicodedata.normalize("NFKC", text).translate(LOOK_ALIKES) if look_alikes else text
 
     lists = {f"<{name}>": re.sub(r"\n\s*", "", written(listed)) for name, listed in words.items()}
-    found: list[tuple[str, LatePattern]] = []
+    result: list[tuple[str, LatePattern]] = []
     for flag, text in lines.items():
         for line in filter(None, written(text).split("\n")):
-            for _ in range(2):  # a list may name another
-                line = _LISTED.sub(lambda found: lists.get(found[0], found[0]), line)
-            found.append((flag, LatePattern(line, () if flags else beginnings(line), flags)))
-    return found
+            for _ in range(2):  # a list may refer to another
+                line = _LISTED.sub(lambda match: lists.get(match[0], match[0]), line)
+            result.append((flag, LatePattern(line, () if flags else beginnings(line), flags)))
+    return result
 
 
 _LISTED = re.compile(r"<[\w -]+>")
@@ -83,22 +86,22 @@ def beginnings(pattern: str) -> Sequence[str]:
 
     pattern: without flags.
     """
-    found: list[str] = []
+    starts: list[str] = []
     branch: int | None = 0
     while branch is not None:
         at = _end(_ASIDE, pattern, branch)
         if pattern.startswith("(?:", at):
             end = _group_end(pattern, at)
-            begun = () if pattern[end : end + 1] in _OPTIONAL else beginnings(pattern[at + 3 : end - 1])
+            options = () if pattern[end : end + 1] in _OPTIONAL else beginnings(pattern[at + 3 : end - 1])
         else:
             end = _end(_LITERALS, pattern, at)
             literal = re.sub(r"\\(.)", r"\1", pattern[at:end])
-            begun = [literal[:-1] if pattern[end : end + 1] in _OPTIONAL else literal]
-        if not all(begun) or not begun:
+            options = [literal[:-1] if pattern[end : end + 1] in _OPTIONAL else literal]
+        if not all(options) or not options:
             return ()
-        found += begun
+        starts += options
         branch = _next_branch(pattern, branch)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(starts))
 
 
 def _end(pattern: re.Pattern[str], text: str, at: int) -> int:

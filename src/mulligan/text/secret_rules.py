@@ -1,6 +1,6 @@
-"""Find secrets in text: by their shape, and by the words beside them.
+"""Finds secrets in text, by their shape and by the words beside them.
 
-secret_shapes.toml holds the shapes; design/030 gives the reasons. Each rule yields the spans of what it finds.
+secret_shapes.toml contains the shapes; design/030 has the reasons. Each rule yields the spans of its secrets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Mask secrets in text: the same value always by the same mask.
+"""Masks secrets in text, the same value always by the same mask.
 
 Secrets are found by their shape and by the words beside them: see secret_rules.py. A password that looks like a word
 and stands alone is not found. known_secrets.py masks values that are known, such as the key of a request.
@@ -13,7 +13,7 @@ from mulligan.core.records import Json
 from mulligan.text.secret_rules import MASKS, Span, ends_with_break, find_secrets, is_word, merge_spans, says_secret
 
 MASK = "[secret masked]"
-"""Stands for the first secret of a text; a second one is `[secret masked 2]`, and so on."""
+"""The mask of a text's first secret. The second one is `[secret masked 2]`, and so on."""
 
 NOTE = f"(Secrets are shown as {MASK}, the same secret always by the same mask: take a mask for the value.)"
 
@@ -102,7 +102,7 @@ class Masks:
         return each_text(value, lambda text, _: self._masked(text))
 
     def learn(self, text: str, key: str = "") -> str:
-        """Remember the secrets in this text, and return it unchanged."""
+        """Remembers the secrets in this text, and returns it unchanged."""
         if not key and is_word(text):
             return text
         self._last = max(self._last, *(int(number or 1) for number in MASKS.findall(text)), 0)
@@ -115,7 +115,7 @@ class Masks:
     def unmask(self, text: str, among: str) -> str:
         """Returns the text with the masks of those values undone that `among` contains."""
         values = {name: value for value, name in self._names.items() if value in among}
-        return MASKS.sub(lambda found: values.get(found[0], found[0]), text)
+        return MASKS.sub(lambda match: values.get(match[0], match[0]), text)
 
     def unmask_json(self, value: Json, among: str) -> Json:
         return each_text(value, lambda text, _: self.unmask(text, among))
@@ -155,7 +155,7 @@ class Masks:
 
 def _occurrences(text: str, value: str) -> Iterator[Span]:
     """Yields the spans of the value, but not inside a longer word or a mask."""
-    masked = [found.span() for found in MASKS.finditer(text)] if value in MASK else []
+    masked = [match.span() for match in MASKS.finditer(text)] if value in MASK else []
     at = text.find(value)
     while at >= 0:
         end = at + len(value)

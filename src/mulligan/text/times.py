@@ -10,29 +10,29 @@ from mulligan.core.errors import InvalidInput
 
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24}
 _SPAN = re.compile(r"(\d{1,6})([hdw])")
-_SECONDS = re.compile(r"\d{9,}(?:\.\d*)?")  # fewer digits are a date such as 20260131, or nothing
+_SECONDS = re.compile(r"\d{9,}(?:\.\d*)?")  # fewer digits may be a date such as 20260131
 _DAY = timedelta(days=1).total_seconds()
 
 
 def span_of(text: str) -> timedelta | None:
     """Returns the span of a text such as 30d, 12h or 8w; None for any other text."""
-    found = _SPAN.fullmatch(text.strip())
-    return found and timedelta(hours=int(found[1]) * _HOURS[found[2]])
+    match = _SPAN.fullmatch(text.strip())
+    return match and timedelta(hours=int(match[1]) * _HOURS[match[2]])
 
 
 def time_of(value: str | float | None, *, future: bool = False) -> float | None:
     """Returns a time as seconds since the epoch.
 
     Args:
-        value: Such as 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00Z, 30d, seconds since the epoch, or never.
+        value: such as 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00Z, 30d, seconds since the epoch, or never.
             A time without a zone is in the zone of this machine.
-        future: Whether a span begins now; otherwise it ends now.
+        future: whether a span begins now; otherwise it ends now.
 
     Returns:
         None for never.
 
     Raises:
-        InvalidInput: The value is not one of these.
+        InvalidInput: the value is not one of these.
     """
     if value is None or value == "never":
         return None

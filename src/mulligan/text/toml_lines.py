@@ -1,4 +1,4 @@
-"""The line of each key in a TOML file, which `tomllib` does not give. The text must be valid TOML."""
+"""Finds the line of each key in a TOML file, which `tomllib` does not return. The text must be valid TOML."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def line_of(text: str, keys: Sequence[str]) -> int | None:
 
 
 def _note(found: dict[tuple[str, ...], int], keys: tuple[str, ...], line: int) -> None:
-    """Note the line of a key and of the tables above it, which a dotted key or header creates, too."""
+    """Records the line of a key and of the tables above it, which a dotted key or header also creates."""
     for n in range(1, len(keys) + 1):
         found.setdefault(keys[:n], line)
 

@@ -1,6 +1,6 @@
-"""Cut text to a token budget, with a note of what was cut. It never raises when nothing more can be cut.
+"""Cuts text to a token budget, with a note of what was cut. It never raises when nothing more can be cut.
 
-Tokens are estimated; pass `count` where an estimate will not do.
+Tokens are estimated; pass `count` to count them exactly.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def truncate(steps: Sequence[Step], tokens: int, count: Count = estimate) -> tup
     """Returns the steps with observations shortened, the longest first, until all fit into `tokens`.
 
     The longest are cut to the length of the next longest and so on. Each keeps its head and its tail. Thoughts and
-    actions are not shortened. If the steps still do not fit when only notes are left, they are returned like that.
-    Steps are told apart by position, so equal observations are shortened alike.
+    actions are not shortened. If the steps do not fit even with notes alone, they are returned with notes alone. Equal
+    observations are shortened alike.
     """
     kept = sum(count(step.thought) + count(step.action) for step in steps)
     sizes = [count(step.observation) for step in steps]
