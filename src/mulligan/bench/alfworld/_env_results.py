@@ -1,6 +1,6 @@
 """Reads and writes the reference's file of results, `env_results_trial_N.json`.
 
-It is a JSON list with an object for each environment:
+The file is a JSON list with an object for each environment:
 {"name": "env_3", "memory": [TEXT, …], "is_success": bool, "skip": bool}.
 """
 
@@ -33,9 +33,9 @@ def rendered(results: Sequence[EnvResult]) -> str:
 
 
 def read(text: str, where: str) -> Sequence[EnvResult]:
-    """The results in a file's text, in its order. Keys that are missing, as in files of older runs, are false or empty.
+    """The results in the text of a file, in order. Missing keys, as in files of older runs, are false or empty.
 
-    where: names the file in errors. Raises `InvalidInput`.
+    where: the name of the file in errors. Raises `InvalidInput`.
     """
     try:
         rows: Any = json.loads(text)
@@ -55,13 +55,13 @@ def read(text: str, where: str) -> Sequence[EnvResult]:
 def _entry(row: Any, where: str) -> EnvResult:
     if not isinstance(row, dict):
         raise InvalidInput(f"{where} must be an object, not {type(row).__name__}.")
-    given = cast(dict[str, Any], row)
-    name, memory = given.get("name"), given.get("memory", [])
+    entry = cast(dict[str, Any], row)
+    name, memory = entry.get("name"), entry.get("memory", [])
     if not isinstance(name, str) or not name:
         raise InvalidInput(f"{where} has no name.")
     if not isinstance(memory, list) or not all(isinstance(each, str) for each in cast(list[Any], memory)):
         raise InvalidInput(f"{where}: memory must be a list of strings.")
-    flags = [given.get(key, False) for key in ("is_success", "skip")]
+    flags = [entry.get(key, False) for key in ("is_success", "skip")]
     if not all(isinstance(flag, bool) for flag in flags):
         raise InvalidInput(f"{where}: is_success and skip must be true or false.")
     return EnvResult(name, tuple(cast(list[str], memory)), *flags)
@@ -73,25 +73,25 @@ def after_each_trial(
     """The results of a run: a list for each trial, with all environments of the data in order.
 
     Args:
-        episodes: by the case's id.
-        earlier: the results that the run started from. Their memories come first, and environments that were not played
-            keep their entry.
+        episodes: the episodes of the run, by the case's id.
+        earlier: the results that the run started from. Their memories come first. Environments that were not played
+            keep their entries.
     """
     names = {case.id: case.target["env"] for case in cases}
-    known = {each.name: each for each in earlier}
+    entries = {each.name: each for each in earlier}
     for case in cases:
-        known.setdefault(names[case.id], EnvResult(names[case.id], tuple(case.target["memory"])))
-    played = {names[id]: episode for id, episode in episodes.items()}
-    most = max((len(episode.trials) for episode in played.values()), default=0)
-    ordered = sorted(known, key=lambda name: int(name.rpartition("_")[2]))
-    return [[_after(trial, known[name], played.get(name)) for name in ordered] for trial in range(1, most + 1)]
+        entries.setdefault(names[case.id], EnvResult(names[case.id], tuple(case.target["memory"])))
+    by_name = {names[id]: episode for id, episode in episodes.items()}
+    trials = max((len(episode.trials) for episode in by_name.values()), default=0)
+    ordered = sorted(entries, key=lambda name: int(name.rpartition("_")[2]))
+    return [[_after(trial, entries[name], by_name.get(name)) for name in ordered] for trial in range(1, trials + 1)]
 
 
-def _after(trial: int, known: EnvResult, episode: Episode | None) -> EnvResult:
+def _after(trial: int, earlier: EnvResult, episode: Episode | None) -> EnvResult:
     """The entry after this trial (from 1), with the reflection on it."""
     if episode is None:
-        return known
+        return earlier
     trials = episode.trials[:trial]
     memory = tuple(each.lesson for each in trials if each.lesson)
     solved = any(each.feedback is not None and bool(each.feedback.passed) for each in trials)
-    return EnvResult(known.name, (*known.memory, *memory), solved, known.skip)
+    return EnvResult(earlier.name, (*earlier.memory, *memory), solved, earlier.skip)

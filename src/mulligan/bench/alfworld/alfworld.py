@@ -1,8 +1,8 @@
 """ALFWorld (Shridhar et al. 2021): six kinds of household tasks in a text world, trial after trial.
 
-The game itself says whether a trial succeeded; there is no hidden target. Reflexion's code plays all games in trial 1,
-then the unsolved ones in trial 2, and so on. Here all trials of a game are played before the next game starts, with the
-same result, because the reflections on a game are shown in that game only.
+The game itself decides whether a trial succeeded, so there is no hidden target. Reflexion's code plays all games in
+trial 1, then the unsolved ones in trial 2, and so on. Here all trials of a game are played before the next game starts.
+The result is the same, because the reflections on a game are shown only in that game.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ KINDS: Mapping[str, str] = {
     "look_at_obj": "examine",
     "pick_two_obj": "puttwo",
 }
-"""The examples of each kind of task, by the beginning of the name of the task's folder."""
+"""The names of the examples for each kind of task, by the prefix of the task's folder."""
 
 TASK = "Your task is to: "
-LEFT_OUT = ("movable", "Sliced")
-"""Parts of the names of tasks that ALFWorld's text games do not support; its own code leaves them out, too."""
+UNSUPPORTED_NAMES = ("movable", "Sliced")
+"""Parts of the names of tasks that ALFWorld's text games do not support. Its own code also leaves them out."""
 
 _EXAMPLES = "interact.alfworld.games"
 _ACTOR = Spec("interact", {"steps": 49, "max_tokens": 256, "examples": _EXAMPLES, "anew": False})
@@ -49,8 +49,8 @@ class Alfworld:
     """The benchmark ALFWorld.
 
     Args:
-        results: a file of results of the reference (`_env_results`) to start from. Games that are solved or skipped
-            there are not played; the memories of the others are shown from the first trial on. "env_3" is the fourth
+        results: a file of results of the reference (`_env_results`) to start from. Games that it marks as solved or
+            skipped are not played. The memories of the others are shown from the first trial on. "env_3" is the fourth
             game of the data.
     """
 
@@ -67,7 +67,7 @@ class Alfworld:
     def __init__(self, *, results: str = "") -> None:
         self._results = results
         self.earlier: Sequence[EnvResult] = ()
-        """The entries of the file of results, once the data is loaded."""
+        """The entries of the file of results, after the data is loaded."""
         self._games: dict[str, Path] = {}
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
@@ -78,9 +78,9 @@ class Alfworld:
         by_name = self._read_results(len(games))
         cases = list[Case]()
         for number, (id, (_, task)) in enumerate(zip(self._games, games, strict=True)):
-            known = by_name.get(f"env_{number}", EnvResult(f"env_{number}"))
-            if not known.is_success and not known.skip:
-                cases.append(Case(id, Task(task), {"env": known.name, "memory": list(known.memory)}))
+            earlier = by_name.get(f"env_{number}", EnvResult(f"env_{number}"))
+            if not earlier.is_success and not earlier.skip:
+                cases.append(Case(id, Task(task), {"env": earlier.name, "memory": list(earlier.memory)}))
         return cases
 
     def _read_results(self, games: int) -> Mapping[str, EnvResult]:
@@ -89,10 +89,11 @@ class Alfworld:
         path = Path(self._results).expanduser()
         self.earlier = env_results.read(read_text(path, f"The results {path}"), str(path))
         names = {f"env_{number}" for number in range(games)}
-        if strange := [each.name for each in self.earlier if each.name not in names]:
-            raise InvalidInput(
-                f"{path} belongs to different data: it has {strange[0]!r}, but there are {games} games here."
-            )
+        for each in self.earlier:
+            if each.name not in names:
+                raise InvalidInput(
+                    f"{path} belongs to different data: it has {each.name!r}, but there are {games} games here."
+                )
         return {each.name: each for each in self.earlier}
 
     def methods(self) -> Mapping[str, Method]:
@@ -110,16 +111,15 @@ class Alfworld:
 
     def play(self, case: Case, method: Method) -> Method:
         game = self._games[case.id]
-        kind = next(kind for start, kind in KINDS.items() if case.id.startswith(start))
+        kind = next(kind for prefix, kind in KINDS.items() if case.id.startswith(prefix))
         method = replace(method, environment=Spec("alfworld", {"game": str(game.absolute())}))
         if method.actor.name == "interact":
             method = replace(method, actor=method.actor.with_settings(kind=kind))
         earlier: list[str] = case.target["memory"]
-        if earlier and method.strategy.name in _REMEMBER:
-            strategy, reflector = method.strategy, method.reflector
-            method = replace(method, strategy=strategy.with_settings(earlier=earlier))
-            method = replace(method, reflector=reflector.with_settings(earlier=earlier))
-        return method
+        if not earlier or method.strategy.name not in _REMEMBER:
+            return method
+        strategy, reflector = (spec.with_settings(earlier=earlier) for spec in (method.strategy, method.reflector))
+        return replace(method, strategy=strategy, reflector=reflector)
 
     async def score(self, case: Case, episode: Episode) -> Score:
         """1 if the game ended with success, else 0."""
@@ -149,11 +149,11 @@ def _task(file: Path) -> str | None:
     Raises `InvalidInput` for a file that is not a game.
     """
     folder = file.parent.parent.name
-    if any(word in folder for word in LEFT_OUT):
+    if any(word in folder for word in UNSUPPORTED_NAMES):
         return None
     if not folder.startswith(tuple(KINDS)):
-        wanted = "TASK/TRIAL/game.tw-pddl, where TASK begins with a kind of task such as pick_and_place_simple"
-        raise InvalidInput(f"{file} is not where ALFWorld keeps its games: {wanted}.")
+        place = "TASK/TRIAL/game.tw-pddl, where TASK begins with a kind of task such as pick_and_place_simple"
+        raise InvalidInput(f"{file} is not where ALFWorld keeps its games: {place}.")
     try:
         game: Any = json.loads(file.read_text(encoding="utf-8"))
         grammar, solvable = str(game["grammar"]), game["solvable"]

@@ -1,18 +1,18 @@
-"""Plays ALFWorld's games in TextWorld's PDDL engine, faster. Imports TextWorld, so only the worker process imports it.
+"""Plays ALFWorld's games faster in TextWorld's PDDL engine. Imports TextWorld, so only the worker process imports it.
 
-The output is that of the original engine. That one parses the strings of its grammar again for each possible command at
+The output is that of the original engine, which parses the strings of its grammar again for each possible command at
 each step, deep-copies data that it only reads, and translates the game's PDDL twice at each load and each reset: to
-play, and for its planner. Here a string is parsed once, data that is only read is shared, and a translation is kept in
-memory and, as JSON, on disk. The planner is never used, so it gets the same translation. design/020 has what is
+play, and for its planner. Here, a string is parsed once, data that is only read is shared, and a translation is kept in
+memory and, as JSON, on disk. The planner is never used, so it gets the same translation. design/020 lists what is
 replaced, and the measurements.
 
-Run as a program, this is the worker process: it reads requests as lines of JSON from stdin and writes an answer to each
-to stdout. The process ends when its stdin is closed, and so with the process that started it.
+Run as a program, this is the worker process: it reads requests as lines of JSON from stdin, and writes an answer to
+each to stdout. It ends when its stdin is closed, and therefore with the process that started it.
 
-- {"do": "open", "game": PATH} is answered by {"notice": TEXT}: why the engine is the slow one, or empty.
-- {"do": "reset"} and {"do": "step", "command": TEXT} are answered by {"text": TEXT, "commands": [TEXT, …], "won":
+- The answer to {"do": "open", "game": PATH} is {"notice": TEXT}: why the slow engine is in use, or "".
+- The answer to {"do": "reset"} and {"do": "step", "command": TEXT} is {"text": TEXT, "commands": [TEXT, …], "won":
   BOOL}.
-- An error is {"error": TEXT}, with "invalid": true if the game is no game that can be played.
+- An error is {"error": TEXT}, with "invalid": true if the game cannot be played.
 
 Each answer also has "cpu", the seconds of processor time that it took.
 """
@@ -44,14 +44,14 @@ KNOWN: Mapping[str, str] = {"textworld": "1.7.0", "fast-downward-textworld": "20
 
 
 def unknown_versions() -> list[str]:
-    """A text for each package whose version is not a known one."""
-    found = {name: version(name) for name in KNOWN}
-    return [f"{name} {found[name]} and not {KNOWN[name]}" for name in KNOWN if found[name] != KNOWN[name]]
+    """A text for each package with an unknown version."""
+    versions = {name: version(name) for name in KNOWN}
+    return [f"{name} {versions[name]} and not {KNOWN[name]}" for name in KNOWN if versions[name] != KNOWN[name]]
 
 
 @contextmanager
 def faster(translate: Callable[..., Any]) -> Generator[None]:
-    """A context in which the engine is the faster one. translate: replaces `fast_downward.pddl2sas`."""
+    """A context in which the engine is fast. translate: replaces `fast_downward.pddl2sas`."""
     new = _replacements(translate)
     old: list[tuple[Any, str, Any]] = [(owner, name, vars(owner)[name]) for owner, name, _ in new]
     for owner, name, value in new:
@@ -89,9 +89,9 @@ def _parsed_once(textgen: Any) -> Callable[..., Any]:
 
 
 def _copier(textgen: Any) -> Callable[[Any], Any]:
-    """Replaces `deepcopy` of symbols, of lists of them, and of a context's dicts, whose values are only read.
+    """Replaces `deepcopy` for symbols, lists of them, and the dicts of a context, whose values are only read.
 
-    Of what a symbol holds, only other symbols are copied: nothing else in it is written.
+    Only the symbols in a symbol are copied, because nothing else in it is changed.
     """
     symbol: type[object] = textgen.Symbol
 
@@ -126,10 +126,10 @@ def _compiled(textgen: Any) -> Callable[..., Any]:
 
 
 FORM = 1
-"""The version of the files; a file of another version is written again."""
+"""The version of the files. A file of another version is written again."""
 
 CACHED = 4
-"""The number of games whose translation is kept in memory."""
+"""The maximum number of translations in memory, one for each game."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,8 @@ class Translations:
 
     Attributes:
         original: that function.
-        versions: of the libraries that translate; part of the key of a file.
-        folder: of the cache on disk; None: in memory only.
+        versions: the versions of the libraries that translate, which are part of the key of a file.
+        folder: the folder of the cache. None: the cache is only in memory.
     """
 
     original: Callable[..., Any]
@@ -166,17 +166,17 @@ class Translations:
         return self._recent[key]
 
     def _read(self, key: str) -> Any:
-        """The cached translation; None where it is missing or cannot be read."""
+        """The cached translation, or None if it is missing or cannot be read."""
         if self.folder is None:
             return None
         try:
-            found = json.loads(zlib.decompress((self.folder / f"{key}.json.z").read_bytes()))
+            translation: Any = json.loads(zlib.decompress((self.folder / f"{key}.json.z").read_bytes()))
         except (OSError, ValueError, zlib.error):
             return None
-        return found if isinstance(found, dict) and found.get("form") == FORM else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return translation if isinstance(translation, dict) and cast(Any, translation).get("form") == FORM else None
 
     def _write(self, key: str, translation: Any) -> None:
-        """Write the whole file or nothing. On a full or read-only disk there is no cache, but the game goes on."""
+        """Write the whole file or nothing. If the disk is full or read-only, the game goes on without a cache."""
         if self.folder is None:
             return
         part = self.folder / f"{key}.{os.getpid()}.part"
@@ -185,7 +185,7 @@ class Translations:
             part.write_bytes(zlib.compress(json.dumps(translation).encode()))
             part.replace(self.folder / f"{key}.json.z")
         except OSError:
-            with suppress(OSError):  # a read-only disk refuses this, too, even if there is no such file
+            with suppress(OSError):  # a read-only disk also refuses this, even if there is no such file
                 part.unlink()
 
 
@@ -233,11 +233,11 @@ class Engine:
     """Plays one game at a time, and answers with plain JSON.
 
     Args:
-        folder: of the cache of translations.
-        plain: use the original engine, for comparison.
+        folder: the folder of the cache of translations.
+        plain: whether to use the original engine, for comparison.
 
     Attributes:
-        notice: why the slow engine is in use although the fast one was asked for; else empty.
+        notice: why the slow engine is in use although `plain` is false, or "".
     """
 
     def __init__(self, *, folder: str | None = None, plain: bool = False) -> None:
@@ -278,17 +278,17 @@ class Engine:
         self._game = game
 
     def reset(self) -> dict[str, Any]:
-        return _answer_of(self._env.reset())
+        return _state_of(self._env.reset())
 
     def step(self, command: str) -> dict[str, Any]:
         state, _, _ = self._env.step(command)
-        return _answer_of(state)
+        return _state_of(state)
 
     def close(self) -> None:
         self._stack.close()
 
 
-def _answer_of(state: Any) -> dict[str, Any]:
+def _state_of(state: Any) -> dict[str, Any]:
     return {"text": state["feedback"], "commands": list(state["admissible_commands"]), "won": bool(state["won"])}
 
 
@@ -296,18 +296,18 @@ def check(logic: Any) -> None:
     """Check the expressions of a game's grammar, which the engine evaluates as Python.
 
     Raises:
-        InvalidInput: an expression does more than name an object; ALFWorld's own do only that.
+        InvalidInput: an expression does more than name an object. Those of ALFWorld's own games do only that.
     """
     textgen = import_module("textworld.envs.pddl.textgen")
     kind: type[object] = textgen.Symbol
-    found = list[str]()
+    expressions = list[str]()
 
     def walk(symbol: object) -> None:
         if type(symbol) is textgen.EvalSymbol:
-            found.append(str(vars(symbol)["expression"]))
-        for held in vars(symbol).values():
-            if isinstance(held, kind):
-                walk(held)
+            expressions.append(str(vars(symbol)["expression"]))
+        for part in vars(symbol).values():
+            if isinstance(part, kind):
+                walk(part)
 
     for rules in logic.grammar._rules.values():
         for rule in rules:
@@ -317,7 +317,7 @@ def check(logic: Any) -> None:
         for text in (action.template, action.feedback_rule):
             for symbol in textgen._parse_and_convert(text, rule_name="symbols"):
                 walk(symbol)
-    for text in found:
+    for text in expressions:
         if not harmless(text):
             raise InvalidInput(f"its grammar runs {text!r}, which is more than the name of an object")
 
@@ -335,17 +335,17 @@ def harmless(expression: str) -> bool:
 
 def main(folder: str, kind: str) -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as out:
-        os.dup2(2, 1)  # the engine prints, also from C++, and that must not mix with the answers
+        os.dup2(2, 1)  # the engine, including its C++ part, prints to stdout, which must not mix with the answers
         engine = Engine(folder=folder or None, plain=kind == "plain")
         for line in sys.stdin:
             before = time.process_time()
-            answer = _answered(engine, json.loads(line))
+            answer = _answer(engine, json.loads(line))
             answer["cpu"] = time.process_time() - before
             out.write(json.dumps(answer) + "\n")
             out.flush()
 
 
-def _answered(engine: Engine, request: dict[str, Any]) -> dict[str, Any]:
+def _answer(engine: Engine, request: dict[str, Any]) -> dict[str, Any]:
     try:
         match request["do"]:
             case "open":

@@ -1,7 +1,7 @@
-"""A pool of worker processes with an engine each, as starting one takes half a second of CPU.
+"""A pool of worker processes with an engine each, because to start one takes half a second of CPU.
 
-Threads cannot share TextWorld (it swaps sys.stdout and sys.argv, and keeps its options in modules). Fast Downward is
-under the GPL, so it runs in a process of its own.
+Threads cannot share TextWorld, which replaces sys.stdout and sys.argv, and keeps its options in modules. Fast Downward
+is under the GPL, so it runs in a separate process.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from mulligan.plugins import InvalidInput, WorldError
 from mulligan.running import home
 
 IDLE = 4
-"""The most idle processes that are kept; one takes about 150 MB."""
+"""The maximum number of idle processes to keep. One takes about 150 MB."""
 
 
 class Worker:
-    """A worker process. game: the one that it has loaded. Only one thread may use it at a time; `ask` blocks."""
+    """A worker process. game: the game that it has loaded. Only one thread may use it at a time; `ask` blocks."""
 
     def __init__(self, kind: str = "faster", folder: Path | None = None) -> None:
-        kept = (folder or home() / "cache" / "alfworld").absolute()
+        cache_folder = (folder or home() / "cache" / "alfworld").absolute()
         self.game = ""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
         self._busy = threading.RLock()
         self._rest = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "mulligan.bench.alfworld._engine.engine", str(kept), kind],
+            [sys.executable, "-P", "-m", "mulligan.bench.alfworld._engine.engine", str(cache_folder), kind],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -74,7 +74,7 @@ class Worker:
             self.kill()
             raise WorldError(f"The engine of ALFWorld did not answer within {seconds:g} s and was killed.") from None
         except (OSError, ValueError, EOFError) as error:
-            output = self._last_errors()
+            output = self._end_of_stderr()
             self.kill()
             raise WorldError(f"The engine of ALFWorld died: {output or error}") from None
         if "error" in answer:
@@ -99,8 +99,7 @@ class Worker:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def _last_errors(self) -> str:
-        """The end of the process's stderr."""
+    def _end_of_stderr(self) -> str:
         self._errors.seek(0)
         return self._errors.read()[-500:].decode("utf-8", "replace").strip()
 
@@ -111,7 +110,7 @@ class Worker:
             self._process.wait()
             for stream in (self._process.stdin, self._process.stdout, self._errors):
                 assert stream is not None
-                with contextlib.suppress(OSError):  # a request that was not sent yet
+                with contextlib.suppress(OSError):  # a request may still be in the buffer
                     stream.close()
 
 
@@ -127,11 +126,10 @@ class Workers:
         """A worker that has the game loaded, else any idle one, else a new one."""
         with self._lock:
             self._idle = [worker for worker in self._idle if worker.alive]
-            found = next((worker for worker in self._idle if worker.game == game), None)
-            found = found or (self._idle[0] if self._idle else None)
-            if found is not None:
-                self._idle.remove(found)
-                return found
+            if self._idle:
+                worker = next((worker for worker in self._idle if worker.game == game), self._idle[0])
+                self._idle.remove(worker)
+                return worker
         return Worker()
 
     def give(self, worker: Worker) -> None:

@@ -1,4 +1,4 @@
-"""The environment of ALFWorld (Shridhar et al. 2021): a text game, played in TextWorld, with a household task.
+"""The environment of ALFWorld (Shridhar et al. 2021): a household task in a text game of TextWorld.
 
 Observations and the end of a trial are as in the reference's experiment.
 """
@@ -18,7 +18,7 @@ from mulligan.plugins import InvalidInput, Outcome, Step, WorldError, require
 
 _PUT = re.compile(r"(?:put|move|place) (.+) (?:in/on|in|on|into|onto|to) (.+)")
 _FORMS = ("move {} to {}", "put {} in/on {}", "put {} in {}", "put {} on {}")
-"""How games word the same command: newer ones the first way, older ones and ReAct's examples the second."""
+"""The same command in different games. Newer games use the first form, older ones and ReAct's examples the second."""
 
 _ARRIVED = re.compile(r"You arrive at loc \d+\. ")
 
@@ -28,15 +28,15 @@ def is_thought(action: str) -> bool:
 
 
 def command(action: str, admissible: Sequence[str]) -> str:
-    """The action in the words that this game admits, where the agent used another form of "put"."""
-    if action not in admissible and (found := _PUT.fullmatch(action)):
-        forms = (form.format(*found.groups()) for form in _FORMS)
+    """The action, with a form of "put" that this game admits."""
+    if action not in admissible and (match := _PUT.fullmatch(action)):
+        forms = (form.format(*match.groups()) for form in _FORMS)
         return next((form for form in forms if form in admissible), action)
     return action
 
 
 def beginning(text: str) -> str:
-    """The first observation without the welcome, each paragraph on a line of its own."""
+    """The first observation without the welcome, one paragraph a line."""
     return "\n".join(text.strip().split("\n\n")[1:]) or text.strip()
 
 
@@ -47,19 +47,18 @@ def observation(text: str) -> str:
 log = logging.getLogger("mulligan")
 
 ACTION_LIMIT = 100
-"""The most characters of an action in the reason why a trial was halted."""
+"""The maximum number of characters of an action in the reason why a trial was halted."""
 
 
 class AlfWorld:
-    """The environment. Its engine runs in a process of its own, which later trials use again.
+    """The environment. Its engine runs in a separate process, which later trials use again.
 
-    A thought ("think: …") is answered "OK." and changes nothing. A command that the engine does not know is answered
-    "Nothing happens.".
+    The answer to a thought ("think: …") is "OK.", and to a command that the engine does not know, "Nothing happens.".
 
     Args:
         game: the path of a game.tw-pddl file.
-        repeats: halt the trial after so many equal actions in a row, thoughts included; 0: never.
-        seconds: time limit for one answer of the engine; the first answer of a game takes longest.
+        repeats: the number of equal actions in a row, including thoughts, that halts the trial. 0: never halt it.
+        seconds: time limit for one answer of the engine. The first answer of a game takes longest.
 
     Raises:
         InvalidInput: a number is out of range, or the extra is not installed.
@@ -81,7 +80,7 @@ class AlfWorld:
 
     @property
     def pid(self) -> int | None:
-        """The id of the engine's process; None where there is none."""
+        """The id of the engine's process, or None if there is none."""
         return self._worker and self._worker.pid
 
     async def reset(self) -> str:
@@ -105,8 +104,8 @@ class AlfWorld:
             text = observation(answer["text"])
             outcome = Outcome(float(answer["won"]), bool(answer["won"]))
         if not outcome.done and self._repeats and self._times >= self._repeats:
-            shown = action if len(action) <= ACTION_LIMIT else f"{action[:ACTION_LIMIT]}…"
-            outcome = Outcome(outcome.reward, halted=f"the same action {self._times} times in a row: {shown!r}")
+            short = action if len(action) <= ACTION_LIMIT else f"{action[:ACTION_LIMIT]}…"
+            outcome = Outcome(outcome.reward, halted=f"the same action {self._times} times in a row: {short!r}")
         return Step(action=action, observation=text, outcome=outcome)
 
     async def close(self) -> None:
@@ -135,5 +134,5 @@ class AlfWorld:
 
 @cache
 def _warn_once(notice: str) -> None:
-    """Log the notice once, and not for each trial."""
+    """Log the notice once instead of for each trial."""
     log.warning(notice)
