@@ -125,7 +125,7 @@ def files(folder: Path) -> dict[str, Path]:
     rows = [{"title": "Basel", "text": "On the Rhine."}, {"title": "Ulm", "sentences": ["On the", " Danube."]}]
     (folder / "one.json").write_text(json.dumps(rows))
     (folder / "one.jsonl").write_text("\n\n".join(map(json.dumps, rows)))
-    (folder / "pages").mkdir()
+    (folder / "pages" / "notes.md").mkdir(parents=True)  # a folder is no page, whatever its name
     (folder / "pages" / "heading.md").write_text("# Basel #\n\nOn the Rhine.\n\nA fair.")
     (folder / "pages" / "Ulm.txt").write_text("On the Danube.")
     return {"json": folder / "one.json", "jsonl": folder / "one.jsonl", "folder": folder / "pages"}

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 from mulligan.plugins import Case, Episode, InvalidInput, Json, Judges, Method, Score, Source, Spec, Task
 
 TEMPERATURES = (0.0, 0.7)
-"""Of the first try and of later ones of `resample`: at 0 a second try that sees nothing new would repeat the first."""
+"""For the first try of `resample` and for later ones. At 0, these would repeat the first: they see nothing new."""
 JUDGES = {
     "model": Spec("model_judge", {"criteria": "answer"}),
     "oracle": Spec("exact_match", {"oracle": True}),  # the answer comes with the case
@@ -26,9 +26,9 @@ class HotPotQA:
     Args:
         mode: "react" searches pages, "cot" only thinks, "cot-context" thinks and sees the supporting paragraphs.
         docstore: for "react", a .json or .jsonl file or a folder of pages (see `environments.wiki`) to search instead
-            of the ten pages that come with each question.
-        judge: who decides in the loop whether an answer is right: "model" (the model itself), or "oracle", which
-            compares with the answer as the reference does; such results are reported apart.
+            of the ten pages of each question.
+        judge: what decides in the loop whether an answer is right: "model" (the model itself), or "oracle", which
+            compares it with the answer, as the reference does. Such results are reported separately.
     """
 
     title = "HotPotQA: questions that need two pages (modes react, cot, cot-context)"
@@ -73,7 +73,7 @@ class HotPotQA:
             "cot": Spec("cot"),
             "cot-context": Spec("cot", {"prompt": "context"}),
         }[self._mode]
-        tried = Method(
+        base = Method(
             actor,
             JUDGES[self._judge],
             oracle=self._judge == "oracle",
@@ -81,15 +81,15 @@ class HotPotQA:
         )
 
         def variant(strategy: str, summary: str) -> Method:
-            return replace(tried, strategy=Spec(strategy), summary=summary)
+            return replace(base, strategy=Spec(strategy), summary=summary)
 
         both = "last_attempt_and_reflexion"
         warm = actor.with_settings(temperatures=list(TEMPERATURES))
         return {
             "reflexion": variant("reflexion", "the newest three lessons are shown"),
-            "simple": replace(tried, evaluator=Spec("unjudged"), oracle=False, trials=1, summary="one try"),
+            "simple": replace(base, evaluator=Spec("unjudged"), oracle=False, trials=1, summary="one try"),
             "resample": replace(
-                tried, actor=warm, summary=("independent tries, at a higher temperature from the second on")
+                base, actor=warm, summary="independent tries, at a higher temperature from the second on"
             ),
             "last_attempt": variant("last_attempt", "the previous try is shown"),
             both: variant(both, "the previous try and the newest three lessons are shown"),
@@ -112,12 +112,12 @@ class HotPotQA:
     async def score(self, case: Case, episode: Episode) -> Score:
         try:
             judge = self._judges(Spec("exact_match", {"answer": cast(dict[str, Json], case.target)["answer"]}))
-        except InvalidInput as error:  # an answer such as "The", of which normalising leaves nothing
+        except InvalidInput as error:  # an answer such as "The", which is empty after normalising
             return Score(None, str(error))
         return Score.of(await judge.evaluate(episode))
 
     def _task(self, item: _Item) -> Task:
-        """The task that the actor sees; only in the mode cot-context it has the paragraphs."""
+        """The task that the actor sees. Only in the mode cot-context, it has the paragraphs."""
         question = item.question.strip()
         return Task(question, {"context": item.supporting()}) if self._mode == "cot-context" else Task(question)
 
@@ -151,43 +151,42 @@ class _Item:
         """
         if not isinstance(row, dict):
             raise InvalidInput(f"{where}: this must be an object, not {type(row).__name__}.")
-        given = cast(dict[str, Any], row)
-        id, question, answer = given.get("id", given.get("_id")), given.get("question"), given.get("answer")
+        values = cast(dict[str, Any], row)
+        id, question, answer = values.get("id", values.get("_id")), values.get("question"), values.get("answer")
         for name, value in (("id", id), ("question", question), ("answer", answer)):
             if not isinstance(value, str) or not value.strip():
                 raise InvalidInput(f'{where} needs "{name}" with a non-empty string.')
         try:
-            pages = list(_pairs(given["context"], "title", "sentences"))
-            if strange := [
-                title for title, sentences in pages if not str(title).strip() or not isinstance(sentences, list)
-            ]:
-                raise ValueError(f"the page {strange[0]!r}")
-            found = tuple(
-                (str(title), tuple(map(str, sentences))) for title, sentences in pages if "".join(sentences).strip()
-            )
-            named = _pairs(given.get("supporting_facts") or (), "title", "sent_id")
-            facts = tuple(str(title) for title, _ in named)
+            pages = list[tuple[str, tuple[str, ...]]]()
+            for title, sentences in _pairs(values["context"], "title", "sentences"):
+                if not str(title).strip() or not isinstance(sentences, list):
+                    raise ValueError(f"the page {title!r}")
+                if "".join(texts := cast(list[str], sentences)).strip():
+                    pages.append((str(title), tuple(texts)))
+            supporting = _pairs(values.get("supporting_facts") or (), "title", "sent_id")
+            facts = tuple(str(title) for title, _ in supporting)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
                 f'{where} ({id}): "context" must list titles with their sentences, and "supporting_facts" titles, each '
                 f"with the number of a sentence: {type(error).__name__}: {error}."
             ) from None
-        return cls(where, cast(str, id), cast(str, question), cast(str, answer), found, facts)
+        return cls(where, cast(str, id), cast(str, question), cast(str, answer), tuple(pages), facts)
 
     def supporting(self) -> str:
         """The paragraphs that the question needs, in the order of `facts`.
 
-        Raises `InvalidInput` where one is missing.
+        Raises `InvalidInput` if one is missing.
         """
         paragraphs = {title: " ".join(" ".join(sentences).split()) for title, sentences in self.pages}
-        named = dict.fromkeys(self.facts)
-        if missing := [title for title in named if title not in paragraphs] or ([] if named else ["supporting_facts"]):
-            raise InvalidInput(f"{self.where} ({self.id}): {missing[0]} is missing, and cot-context needs it.")
-        return "\n\n".join(paragraphs[title] for title in named)
+        titles = dict.fromkeys(self.facts)
+        missing = next((title for title in titles if title not in paragraphs), None if titles else "supporting_facts")
+        if missing is not None:
+            raise InvalidInput(f"{self.where} ({self.id}): {missing} is missing, and cot-context needs it.")
+        return "\n\n".join(paragraphs[title] for title in titles)
 
 
 def _pairs(values: Any, *names: str) -> Iterator[tuple[Any, Any]]:
-    """Pairs of values: of each object or list among `values`, or of an object that has a list for each name."""
+    """The pairs of values in a list of objects or of lists, or in an object with a list for each name."""
     if isinstance(values, dict):
         columns = cast(dict[str, Any], values)
         values = zip(*(columns[name] for name in names), strict=True)
@@ -199,7 +198,7 @@ def _pairs(values: Any, *names: str) -> Iterator[tuple[Any, Any]]:
 def _rows(file: Path) -> Sequence[Json]:
     try:
         rows = json.loads(file.read_text("utf-8-sig"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}.") from error
     if not isinstance(rows, list) or not rows:
         raise InvalidInput(f"{file} must be a JSON list of at least one question.")
@@ -207,12 +206,12 @@ def _rows(file: Path) -> Sequence[Json]:
 
 
 def _version(documents: Path) -> str:
-    """A hash of the file or folder, by which a resume notices a change. Raises `InvalidInput`."""
+    """A hash of the file or folder, with which a resume notices a change. Raises `InvalidInput`."""
     if not documents.exists():
         raise InvalidInput(f"The docstore {documents} does not exist.")
     files = sorted(p for p in documents.rglob("*") if p.is_file()) if documents.is_dir() else [documents]
     digest = hashlib.sha256()
     for file in files:
-        inside = "" if file == documents else str(file.relative_to(documents))
-        digest.update(f"{inside}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+        name = "" if file == documents else str(file.relative_to(documents))
+        digest.update(f"{name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()

@@ -1,6 +1,6 @@
 """An environment of pages that the actor searches: `Search[title]`, `Lookup[keyword]`, `Finish[answer]`.
 
-Source: the docstore of ReAct and of the reference's HotPotQA experiments, which asked the live Wikipedia.
+Source: the docstore of ReAct and of the reference's HotPotQA experiments, which used the live Wikipedia.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEADING = re.compile(r"\A\s*#[ \t]+(.+?)[ \t#]*\n")
 
 @dataclass(frozen=True)
 class Page:
-    """A page. paragraphs: lists of sentences; a search shows the first of them."""
+    """A page. paragraphs: lists of sentences. A search shows the first paragraph."""
 
     title: str
     paragraphs: tuple[tuple[str, ...], ...]
@@ -40,16 +40,15 @@ class Page:
 class Docstore:
     """Pages by title.
 
-    An exact title wins; otherwise case, white space and HTML entities do not matter. Pages with the same title become
-    one page with all their paragraphs in order.
+    An exact title comes first. Otherwise, case, white space and HTML entities do not matter. Pages with the same title
+    become one page with all their paragraphs in order.
     """
 
     def __init__(self, pages: Iterable[Page]) -> None:
         self._pages: dict[str, Page] = {}
         for page in pages:
-            known = self._pages.get(page.title)
-            before = known.paragraphs if known else ()
-            self._pages[page.title] = Page(page.title, (*before, *page.paragraphs))
+            same = self._pages.get(page.title)
+            self._pages[page.title] = Page(page.title, (*(same.paragraphs if same else ()), *page.paragraphs))
         self._folded: dict[str, str] = {}
         self._words: dict[str, list[str]] = {}
         for title in self._pages:
@@ -63,34 +62,34 @@ class Docstore:
     def find(self, title: str) -> Page | None:
         return self._pages.get(title) or self._pages.get(self._folded.get(folded(title), ""))
 
-    def similar(self, wanted: str, n: int = 5) -> list[str]:
-        """The `n` most similar titles, best first: by the share of common words plus that of common letters."""
-        words = _words(wanted)
+    def similar(self, query: str, n: int = 5) -> list[str]:
+        """The `n` most similar titles, best first, by the share of common words plus that of common letters."""
+        words = _words(query)
         shared: dict[str, int] = {}
         for word in words:
             for title in self._words.get(word, ()):
                 shared[title] = shared.get(title, 0) + 1
-        most = sorted(shared, key=lambda title: -shared[title])[:200] or list(self._pages)[:5000]
+        candidates = sorted(shared, key=lambda title: -shared[title])[:200] or list(self._pages)[:5000]
 
         def similarity(title: str) -> float:
             union = len(words | _words(title)) or 1
-            letters = difflib.SequenceMatcher(None, folded(wanted), folded(title)).ratio()
+            letters = difflib.SequenceMatcher(None, folded(query), folded(title)).ratio()
             return shared.get(title, 0) / union + letters
 
-        return sorted(most, key=lambda title: (-similarity(title), title))[:n]
+        return sorted(candidates, key=lambda title: (-similarity(title), title))[:n]
 
 
 class Wiki:
-    """The environment; takes `pages` or `documents`.
+    """The environment. It takes either `pages` or `documents`.
 
     Args:
         pages: objects with "title" and either "sentences" (a list) or "text".
-        documents: a file of such objects (a JSON list, or .jsonl with one a line), or a folder of .txt and .md files,
-            one for each page.
+        documents: a file of such objects (a JSON list, or .jsonl with one a line), or a folder with a .txt or .md file
+            for each page.
         version: a hash of the documents. It is only recorded, so that a resume notices when they change.
 
     Raises:
-        InvalidInput: a page cannot be used; the message names it, or file and line.
+        InvalidInput: a page cannot be used; the message names the page, or the file and line.
     """
 
     def __init__(
@@ -109,13 +108,13 @@ class Wiki:
         else:
             self._store = Docstore(page_of(page, f"page {n}") for n, page in enumerate(pages or (), 1))
         self._page: Page | None = None
-        self._looked: str | None = None
-        self._found: list[str] = []
-        self._shown = 0
+        self._keyword: str | None = None
+        self._results: list[str] = []
+        self._position = 0
         self._over = False
 
     async def reset(self) -> str:
-        self._page, self._looked, self._over = None, None, False
+        self._page, self._keyword, self._over = None, None, False
         return f"There {'is 1 page' if len(self._store) == 1 else f'are {len(self._store)} pages'} to search."
 
     async def step(self, action: str) -> Step:
@@ -137,34 +136,33 @@ class Wiki:
     async def close(self) -> None: ...
 
     def _search(self, title: str) -> str:
-        self._page, self._looked = self._store.find(title), None
+        self._page, self._keyword = self._store.find(title), None
         if self._page is not None:
             return joined(self._page.paragraphs[0])
-        near = ", ".join(self._store.similar(title))
-        return f"Could not find [{title}]. Similar: [{near}]." if near else f"Could not find [{title}]."
+        similar = ", ".join(self._store.similar(title))
+        return f"Could not find [{title}]. Similar: [{similar}]." if similar else f"Could not find [{title}]."
 
     def _lookup(self, keyword: str) -> str:
         if self._page is None:
             return NO_PAGE
-        wanted = folded(keyword)
-        if wanted != self._looked:
-            self._looked, self._shown = wanted, 0
-            self._found = [one for one in self._page.sentences if wanted in folded(one)]
-        if not self._found:
+        if folded(keyword) != self._keyword:
+            self._keyword, self._position = folded(keyword), 0
+            self._results = [sentence for sentence in self._page.sentences if folded(keyword) in folded(sentence)]
+        if not self._results:
             return f"No results: {self._page.title} does not mention [{keyword}]."
-        if self._shown == len(self._found):
+        if self._position == len(self._results):
             return f"No more results for [{keyword}] on this page."
-        self._shown += 1
-        return f"(Result {self._shown}/{len(self._found)}) {joined(self._found[self._shown - 1 : self._shown])}"
+        self._position += 1
+        return f"(Result {self._position}/{len(self._results)}) {joined([self._results[self._position - 1]])}"
 
 
 def folded(text: str) -> str:
-    """The title in a normal form: the same for spellings that differ in case, white space or HTML entities."""
+    """The text in a form that is the same for spellings that differ in case, white space or HTML entities."""
     return " ".join(unicodedata.normalize("NFKC", html.unescape(text)).casefold().split())
 
 
 def joined(sentences: Iterable[str]) -> str:
-    """The sentences in one line, so that a page cannot imitate a step of the agent."""
+    """The sentences on one line, so that a page cannot imitate a step of the agent."""
     return " ".join(" ".join(sentences).split())
 
 
@@ -172,12 +170,12 @@ def _words(title: str) -> set[str]:
     return set(re.findall(r"\w+", folded(title)))
 
 
-def page_of(given: Mapping[str, Any], where: str) -> Page:
-    """The page of a JSON object. where: names the object in errors. Raises `InvalidInput`."""
-    title, text, sentences = (given.get(name) for name in ("title", "text", "sentences"))
+def page_of(row: Mapping[str, Any], where: str) -> Page:
+    """The page of a JSON object. where: the name of the object in errors. Raises `InvalidInput`."""
+    title, text, sentences = (row.get(name) for name in ("title", "text", "sentences"))
     if not isinstance(title, str) or not title.strip():
         raise InvalidInput(f'{where} needs a non-empty "title".')
-    if isinstance(sentences, list) and all(isinstance(one, str) for one in cast(list[Any], sentences)):
+    if isinstance(sentences, list) and all(isinstance(sentence, str) for sentence in cast(list[Any], sentences)):
         paragraphs = [tuple(cast(list[str], sentences))]
     elif isinstance(text, str):
         paragraphs = [tuple(_SENTENCE_END.split(part.strip())) for part in re.split(r"\n\s*\n", text) if part.strip()]
@@ -189,12 +187,12 @@ def page_of(given: Mapping[str, Any], where: str) -> Page:
 
 
 def read_documents(path: str) -> Docstore:
-    """Read a file or folder of documents; unchanged ones come from a cache. Raises `InvalidInput`."""
+    """Read a file or folder of documents. Unchanged ones come from a cache. Raises `InvalidInput`."""
     root = Path(path).expanduser().resolve()
-    files = sorted(p for p in root.rglob("*") if p.suffix in SUFFIXES) if root.is_dir() else [root]
+    files = sorted(p for p in root.rglob("*") if p.suffix in SUFFIXES and p.is_file()) if root.is_dir() else [root]
     if not files or not files[0].is_file():
-        what = "The folder {} has no .txt or .md file." if root.is_dir() else "The file {} does not exist."
-        raise InvalidInput(what.format(root))
+        what = f"The folder {root} has no .txt or .md file." if root.is_dir() else f"The file {root} does not exist."
+        raise InvalidInput(what)
     stats = [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
     if not len(store := _read(tuple(stats))):
         raise InvalidInput(f"The documents {root} have no pages.")
@@ -221,12 +219,12 @@ def _pages_in(file: Path) -> Iterator[Page]:
         yield page_of({"title": title, "text": body}, str(file))
         return
     try:
-        given = json.loads(text)
+        rows = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{file} is not valid JSON: {error}.") from error
-    if not isinstance(given, list):
-        raise InvalidInput(f"{file} must be a list of pages, not {type(given).__name__}.")
-    for number, row in enumerate(cast(list[Any], given), 1):
+    if not isinstance(rows, list):
+        raise InvalidInput(f"{file} must be a list of pages, not {type(rows).__name__}.")
+    for number, row in enumerate(cast(list[Any], rows), 1):
         if not isinstance(row, dict):
             raise InvalidInput(f"{file}, page {number}: this must be an object, not {type(row).__name__}.")
         yield page_of(cast(dict[str, Any], row), f"{file}, page {number}")
