@@ -1,4 +1,4 @@
-"""The reader's own checkout of STATE-Bench: its files, and its code, which runs in the sandbox."""
+"""The user's own checkout of STATE-Bench: its files, and its code, which runs in the sandbox."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from mulligan.plugins import InvalidInput, Job, Json, Sandbox, WorldError, calls_in, literal
 
 SECONDS = 60.0
-"""The most that one request may take."""
+"""Time limit for one request."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class StateBenchCheckout:
 
     @classmethod
     def of(cls, files: Sequence[Path], domain: str) -> StateBenchCheckout:
-        """The checkout that these lists of splits are in. Raises `InvalidInput`."""
+        """The checkout that contains these lists of splits. Raises `InvalidInput`."""
         for file in files:
             if file.parts[-5:-1] == ("state_bench", "domains", domain, "splits"):
                 return cls(file.parents[4], domain)
@@ -39,7 +39,7 @@ class StateBenchCheckout:
         return self.folder / "tasks" / f"{id}.json"
 
     def tasks(self, split: str) -> list[dict[str, Any]]:
-        """The tasks of a split, in its order. Raises `InvalidInput` that names the file."""
+        """The tasks of a split, in order. Raises `InvalidInput`, which names the file."""
         manifest = self.folder / "splits" / "train_test.json"
         try:
             ids = [str(id) for id in _read(manifest)["splits"][split]]
@@ -52,14 +52,14 @@ class StateBenchCheckout:
         return list(tasks.values())
 
     def code(self) -> list[Path]:
-        """The files of its code and prompts."""
+        """The files with its code and prompts."""
         package = self.root / "state_bench"
         return sorted([*package.glob("*.py"), *self.folder.rglob("*.py"), *self.folder.rglob("*.md")])
 
     async def run(
         self, sandbox: Sandbox, task: str, want: str, moves: Sequence[Json] = (), *, judge: bool = False
     ) -> dict[str, Any]:
-        """What `_domain` answers. Raises `WorldError`."""
+        """The answer of `_domain`. Raises `WorldError`."""
         request = {"root": str(self.root), "domain": self.domain, "task": str(self.task_file(task))}
         job = Job(
             (sys.executable, "-I", "domain.py"),
@@ -79,8 +79,10 @@ class StateBenchCheckout:
 
 
 def calls_of(action: str) -> tuple[Json, ...] | None:
-    """The calls in an action, each a name and its arguments (null if they are not named literals); None for any other
-    text, which is said to the customer."""
+    """The calls in an action, each a name and its arguments (null if they are not named literals).
+
+    None for any other text, which the customer hears.
+    """
     return calls_in(action, _call)
 
 

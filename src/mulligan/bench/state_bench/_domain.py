@@ -1,9 +1,9 @@
-"""Runs in the sandbox: performs calls with a domain's tools, puts the questions to its customer and its judge, and
-scores the final state, all with the code of the reader's own checkout of STATE-Bench.
+"""Runs in the sandbox: performs calls with a domain's tools, writes the questions to its customer and its judge, and
+scores the final state, all with the code of the user's own checkout of STATE-Bench.
 
 The request on standard input is JSON: "root" (of the checkout), "domain", "task" (its file), "moves", "judge", and
-"want". A move is {"calls": [[NAME, ARGUMENTS], ...]} or {"say": TEXT, "answers": [...]}: the customer's reply, unless
-the agent has no turn left, then the judge's verdict. The answer is one line of JSON.
+"want" (a method of `TaskRun`). A move is {"calls": [[NAME, ARGUMENTS], ...]} or {"say": TEXT, "answers": [...]}: the
+customer's reply, unless the agent has no turn left, then the judge's verdict. The answer is one line of JSON.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from typing import Any
 
 
 class RecordingClient:
-    """Stands for their client of a provider: notes the question, and gives the answer that there is."""
+    """Replaces their client of a provider: records the question, and returns the given answer."""
 
     def __init__(self, answer: Any = None) -> None:
         self.answer, self.messages = answer, list[list[str]]()
@@ -31,7 +31,7 @@ class RecordingClient:
 
 
 class TaskRun:
-    """A task, with what was done so far."""
+    """A task after the moves of a request."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         client = ModuleType("state_bench.client")  # theirs imports SDKs of providers
@@ -52,15 +52,15 @@ class TaskRun:
         self.over = self.waits = False
         turns = taken = 0
         for move in request["moves"]:
-            self.results = [self._called(world, *call) for call in move.get("calls", ())]
+            self.results = [self._call(world, *call) for call in move.get("calls", ())]
             if "say" in move:
                 turns, calls = turns + 1, self.calls[taken:] or None
                 taken = len(self.calls)
                 self.conversation.append({"role": "assistant", "content": move["say"], "tool_calls": calls})
-                self._answered(move.get("answers", []), last=turns >= self.domain.max_agent_turns)
+                self._answer(move.get("answers", []), last=turns >= self.domain.max_agent_turns)
         self.change = schemas.StateDiff.compute(before, world.get_full_snapshot())
 
-    def _called(self, world: Any, name: str, arguments: dict[str, Any] | None) -> Any:
+    def _call(self, world: Any, name: str, arguments: dict[str, Any] | None) -> Any:
         handler = world.tool_handlers.get(name)
         try:
             if arguments is None:
@@ -72,7 +72,7 @@ class TaskRun:
         self.calls.append({"name": name, "arguments": arguments or {}, "result": result})
         return result
 
-    def _answered(self, answers: list[Any], *, last: bool) -> None:
+    def _answer(self, answers: list[Any], *, last: bool) -> None:
         self.waits = not last and not answers
         if last or self.waits:
             self.over, self.rest = last, answers
@@ -89,7 +89,7 @@ class TaskRun:
         }
 
     def question(self) -> dict[str, Any]:
-        """What the customer or the judge is asked next."""
+        """The next question to the customer or the judge."""
         client = RecordingClient()
         if self.waits:
             prompt = self.domain.build_simulator_prompt(self.task, self.data, self.task.user_id)
@@ -99,16 +99,16 @@ class TaskRun:
         return {"messages": client.messages, "json": self.over}
 
     def step(self) -> dict[str, Any]:
-        """What came of the last move."""
-        found = {"results": self.results, "over": self.over, "reply": self.conversation[-1]["content"]}
+        """The result of the last move."""
+        result = {"results": self.results, "over": self.over, "reply": self.conversation[-1]["content"]}
         if self.judged and self.over:
             verdict = self._verdict(RecordingClient(self.rest[0] if self.rest else None))
-            found["verdict"] = None if verdict is None else [verdict.score, verdict.reasoning]
-        return {**found, **self.score()}
+            result["verdict"] = None if verdict is None else [verdict.score, verdict.reasoning]
+        return {**result, **self.score()}
 
     def score(self) -> dict[str, Any]:
-        scored = import_module("state_bench.scoring").evaluate_state_requirements(self.task, self.change)
-        return {"state": scored and scored.score, "text": scored.reasoning if scored else "It has no requirements."}
+        score = import_module("state_bench.scoring").evaluate_state_requirements(self.task, self.change)
+        return {"state": score and score.score, "text": score.reasoning if score else "It has no requirements."}
 
     def _verdict(self, client: RecordingClient) -> Any:
         judge = import_module("state_bench.scoring").TaskRequirementsJudge(

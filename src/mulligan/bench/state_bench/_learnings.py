@@ -1,4 +1,4 @@
-"""The learning track: serves what was learned from the training trajectories."""
+"""The learning track: serves the lessons from the training trajectories."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import os
 from mulligan.running import lessons_about, open_bank
 
 BANK = "MULLIGAN_BANK"
-"""The variable that names the bank to serve."""
+"""The environment variable with the name of the bank."""
 
 
 def retrieve_learnings(query: str, top_k: int = 3, *, bank: str = "") -> list[str]:
-    """What a bank knows that helps with the query, the best first; nothing where it is unsure.
+    """The lessons of a bank that help with the query, the best first. Nothing if the bank is unsure.
 
-    What was learned by rules is about an error, so it is given where the query holds that error.
+    Lessons that rules have learned are about an error, and are returned if the query contains that error.
 
     Args:
         query: The request of the user, the context, or an error, as text.
-        top_k: Learnings at most.
-        bank: The bank's name. "" takes that of the variable MULLIGAN_BANK.
+        top_k: The maximum number of lessons.
+        bank: The name of the bank. "": the value of the environment variable MULLIGAN_BANK.
     """
 
     async def recall() -> list[str]:

@@ -1,7 +1,7 @@
 """STATE-Bench (Microsoft 2026): serve a customer with a domain's tools, so that the records end in the right state.
 
-It runs on the reader's own checkout. Its own code scores the final state when the episode is over. Its customer, and in
-the method `judged` its judge, are played by the judge's model with the benchmark's own prompts.
+It runs on the user's own checkout. The benchmark's code scores the final state when the episode is over. The judge's
+model plays the customer, and in the method `judged` also the benchmark's judge, with the benchmark's own prompts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mulligan.bench.state_bench._checkout import StateBenchCheckout, calls_of
 from mulligan.plugins import Case, Episode, InvalidInput, Json, Method, Sandbox, Score, Source, Spec, Task
 
 STEPS = 120
-"""The most actions of a try: 15 turns of eight calls, the limits of their harness."""
+"""The maximum number of actions of a try: 15 turns of eight calls, the limits of their harness."""
 STATE = "final state"
 """The name of the part of a score that says whether the records ended as required."""
 
@@ -24,7 +24,7 @@ class StateBench:
     """The benchmark.
 
     Args:
-        domain: whose held-out tasks are run.
+        domain: the domain of the held-out tasks.
     """
 
     title = "STATE-Bench: serve a customer with tools; the final state counts (needs a checkout)"
@@ -62,18 +62,18 @@ class StateBench:
         return [file for file in self._files if file.is_file()]
 
     def trajectories(self, folder: Path, domain: str) -> Sequence[Path]:
-        """A file for each training trajectory, as in their repository, or one file with a line for each.
+        """A file for each training trajectory, as in their repository, or files with a line for each.
 
         Raises:
-            InvalidInput: The folder holds none.
+            InvalidInput: the folder has no such files.
         """
-        found = sorted(folder.rglob(f"train_task_trajectories/{domain}/*.json"))
-        if not (found := found or sorted(folder.rglob(f"{domain}.jsonl"))):
-            raise InvalidInput(
-                f"{folder} contains no training trajectories of {domain}. Give --data the folder of a checkout of "
-                "https://github.com/microsoft/STATE-Bench."
-            )
-        return found
+        for pattern in (f"train_task_trajectories/{domain}/*.json", f"{domain}.jsonl"):
+            if files := sorted(folder.rglob(pattern)):
+                return files
+        raise InvalidInput(
+            f"{folder} contains no training trajectories of {domain}. Give --data the folder of a checkout of "
+            "https://github.com/microsoft/STATE-Bench."
+        )
 
     def methods(self) -> Mapping[str, Method]:
         actor = Spec("interact", {"steps": STEPS, "max_tokens": 512, "anew": False})
@@ -91,16 +91,15 @@ class StateBench:
         return replace(method, environment=Spec("state_bench", {**settings, "judge": method.oracle}))
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """1 if the records end as required (and where the judge was asked, it passed what was said), else 0."""
+        """1 if the records end as required, and the judge, if there is one, passes the conversation; else 0."""
         attempt = episode.trials[-1].attempt
         calls = [call for step in attempt.steps[1:] if not step.refused for call in calls_of(step.action) or ()]
-        moves: list[Json] = [{"calls": calls}]
-        found = await self._checkout.run(self._sandbox, case.id, "score", moves)
-        state = found["state"]
+        result = await self._checkout.run(self._sandbox, case.id, "score", [{"calls": calls}])
+        state, text = result["state"], result["text"]
         if state is None:
-            return Score(None, found["text"])
+            return Score(None, text)
         parts = {STATE: float(state)}
         if (feedback := attempt.outcome.feedback if attempt.outcome else None) is None:
-            return Score(float(state), found["text"], parts)
+            return Score(float(state), text, parts)
         passed = feedback.passed
         return Score(None if passed is None else float(passed), feedback.text, parts)

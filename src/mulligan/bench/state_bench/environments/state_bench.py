@@ -1,7 +1,7 @@
 """The environment of STATE-Bench: a customer, whom a model plays, and the tools of a domain.
 
-An action is one or more calls, or else words to the customer. The tools run in the sandbox, from the reader's checkout.
-They keep no process: each step repeats the earlier calls, which takes less time than a model's answer.
+An action is one or more calls, or words to the customer. The tools run in the sandbox, from the user's checkout. No
+process keeps their state: each step repeats the earlier calls, which takes less time than a model's answer.
 
 With a bank, `retrieve_learnings` is one of the tools, as in the benchmark's learning track.
 """
@@ -23,7 +23,7 @@ RETRIEVE = Tool(
     object_schema(query={"type": "string"}),
 )
 TOP = 3
-"""Learnings that a query is given, as in the benchmark's official runs."""
+"""The maximum number of learnings for a query, as in the benchmark's official runs."""
 VERDICT: Json = object_schema(details={"type": "array", "items": _DETAIL})
 
 
@@ -31,10 +31,10 @@ class StateBenchWorld:
     """The environment.
 
     Args:
-        root: of the checkout.
+        root: the folder of the checkout.
         domain: such as "travel".
         task: the id of the task.
-        judge: whether the model is also asked for the judge's verdict at the end. It is then the outcome's feedback.
+        judge: whether the model also gives the judge's verdict at the end, which is then the outcome's feedback.
     """
 
     def __init__(
@@ -56,49 +56,51 @@ class StateBenchWorld:
         return (*map(_tool, (await self._opened())["tools"]), *([RETRIEVE] if self._bank else []))
 
     async def question(self, action: str, answers: Sequence[Json]) -> Question | None:
-        """What the customer is asked, then at the end the judge."""
+        """The question to the customer, and at the end, to the judge."""
         if calls_of(action) is not None or (answers and not self._judge):
             return None
-        found = await self._run("question", [*self._moves, {"say": action, "answers": list(answers)}])
-        messages = tuple(Message(role, text) for role, text in found["messages"])
-        return Question(messages, VERDICT if found["json"] else None) if messages else None
+        asked = await self._run("question", [*self._moves, {"say": action, "answers": list(answers)}])
+        messages = tuple(Message(role, text) for role, text in asked["messages"])
+        return Question(messages, VERDICT if asked["json"] else None) if messages else None
 
     def hear(self, answers: Sequence[Json]) -> None:
         self._answers = answers
 
     async def step(self, action: str) -> Step:
-        """Raises `WorldError` where the checkout's code fails."""
+        """Raises `WorldError` if the checkout's code fails."""
         calls = calls_of(action)
         if calls is not None:
-            results = await self._called(calls)
-            observation = "\n".join(json.dumps(one, ensure_ascii=False) for one in results)
+            results = await self._call(calls)
+            observation = "\n".join(json.dumps(result, ensure_ascii=False) for result in results)
             return Step(action=action, observation=observation, outcome=Outcome())
         self._moves.append({"say": action, "answers": list(self._answers)})
-        found = await self._run("step", self._moves)
-        if not found["over"]:
-            return Step(action=action, observation=f"Customer: {found['reply']}", outcome=Outcome())
-        feedback = _feedback(found) if self._judge else None
+        result = await self._run("step", self._moves)
+        if not result["over"]:
+            return Step(action=action, observation=f"Customer: {result['reply']}", outcome=Outcome())
+        feedback = _feedback(result) if self._judge else None
         return Step(action=action, observation="The customer is gone.", outcome=Outcome(done=True, feedback=feedback))
 
     async def close(self) -> None:
         pass
 
-    async def _called(self, calls: Sequence[Json]) -> list[Json]:
-        """What the calls return, in their order. What the bank is asked is no call of the domain's."""
-        asked: dict[int, Any] = {n: call[1] for n, call in enumerate(calls) if self._bank and call[0] == RETRIEVE.name}
-        domains: list[Json] = [call for n, call in enumerate(calls) if n not in asked]
+    async def _call(self, calls: Sequence[Json]) -> list[Json]:
+        """The results of the calls, in order. The bank answers its own calls, and the domain the others."""
+        queries: dict[int, Any] = {
+            n: call[1] for n, call in enumerate(calls) if self._bank and call[0] == RETRIEVE.name
+        }
+        others: list[Json] = [call for n, call in enumerate(calls) if n not in queries]
         results: list[Json] = []
-        if domains:
-            self._moves.append({"calls": domains})
+        if others:
+            self._moves.append({"calls": others})
             results = list((await self._run("step", self._moves))["results"])
-        for n, arguments in asked.items():
+        for n, arguments in queries.items():
             query = arguments.get("query", "") if arguments else ""
             results.insert(n, {"learnings": await self._learnings(str(query))})
         return results
 
     async def _learnings(self, query: str) -> list[Json]:
-        found = await self._bank.recall(Task(query), top_k=TOP) if self._bank and query.strip() else None
-        return [f"{one.title}\n{one.content}" for one in found.lessons] if found else []
+        recall = await self._bank.recall(Task(query), top_k=TOP) if self._bank and query.strip() else None
+        return [f"{lesson.title}\n{lesson.content}" for lesson in recall.lessons] if recall else []
 
     async def _opened(self) -> Mapping[str, Any]:
         self._opening = self._opening or await self._run("opening", [])
@@ -108,13 +110,13 @@ class StateBenchWorld:
         return await self._checkout.run(self._sandbox, self._task, want, moves, judge=self._judge)
 
 
-def _feedback(found: dict[str, Any]) -> Feedback:
-    """The verdict on the final state and on the conversation together; unknown where one is missing."""
-    verdict = found.get("verdict")
-    if verdict is None or found["state"] is None:
+def _feedback(result: dict[str, Any]) -> Feedback:
+    """The verdict on the final state and on the conversation together. Unknown if one of them is missing."""
+    verdict = result.get("verdict")
+    if verdict is None or result["state"] is None:
         return Feedback(None, "The judge gave no verdict.", source="oracle")
     score, why = verdict
-    return Feedback(bool(score and found["state"]), f"{found['text']} {why}", source="oracle")
+    return Feedback(bool(score and result["state"]), f"{result['text']} {why}", source="oracle")
 
 
 def _tool(schema: dict[str, Any]) -> Tool:
