@@ -170,10 +170,10 @@ class Translations:
         if self.folder is None:
             return None
         try:
-            translation: Any = json.loads(zlib.decompress((self.folder / f"{key}.json.z").read_bytes()))
-        except (OSError, ValueError, zlib.error):
+            translation = json.loads(zlib.decompress((self.folder / f"{key}.json.z").read_bytes()))
+            return translation if translation["form"] == FORM else None
+        except (OSError, ValueError, TypeError, KeyError, zlib.error):
             return None
-        return translation if isinstance(translation, dict) and cast(Any, translation).get("form") == FORM else None
 
     def _write(self, key: str, translation: Any) -> None:
         """Write the whole file or nothing. If the disk is full or read-only, the game goes on without a cache."""
