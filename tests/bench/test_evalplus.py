@@ -216,6 +216,8 @@ def test_rows_of_another_form_are_refused(tmp_path: Path, row: dict[str, Any]) -
         loaded(
             tmp_path, "humaneval+:origin", {**{k: v for k, v in ROW.items() if "input" not in k}, "test": "assert 1"}
         )
+    with pytest.raises(InvalidInput, match="line 1: 'test_list' should be a list"):
+        loaded(tmp_path, "mbpp+:origin", {"task_id": 7, "prompt": "Add.", "code": "", "test": MBPP, "test_list": 5})
 
 
 async def test_a_run_reports_base_and_plus(tmp_path: Path) -> None:

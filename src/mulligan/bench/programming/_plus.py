@@ -39,7 +39,7 @@ _RULES = {
     **dict.fromkeys(("similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly"), "set"),
     **dict.fromkeys(("larg_nnum", "intersection_array", "find_dissimilar", "Diff"), "set"),
 }
-"""The functions whose results are not compared by equality, with the names of EvalPlus's rules."""
+"""The functions whose results are not compared for equality, with the names of EvalPlus's rules."""
 
 
 class EvalPlusBenchmark(ProgramBenchmark):
@@ -85,26 +85,28 @@ def _case(file: Path, line: int, row: Mapping[str, Any]) -> Case:
     Its target has "solution" (the canonical program), and the row's "base_input", "plus_input" and "atol", or its
     "test".
     """
-    where = str(file)
+
+    def text(key: str) -> str:
+        return text_in(str(file), line, row, key)
+
+    prompt, entry = text("prompt"), ""
     if "base_input" in row:
-        prompt, entry = text_in(where, line, row, "prompt"), text_in(where, line, row, "entry_point")
+        entry = text("entry_point")
         target = {key: row.get(key) for key in ("base_input", "plus_input", "atol")}
         lists = isinstance(target["base_input"], list) and isinstance(target["plus_input"], (list, dict))
         if not lists or not isinstance(target["atol"], (int, float)):
             raise InvalidInput(
                 f"{file}, line {line}: 'base_input' and 'plus_input' should be lists and 'atol' a number."
             )
-        solution = prompt + text_in(where, line, row, "canonical_solution")
-        id = text_in(where, line, row, "task_id")
+        id, solution = text("task_id"), prompt + text("canonical_solution")
     elif "test_list" in row:  # the format of MBPP
-        asserts = cast(Sequence[str], row["test_list"])
-        prompt = f'"""\n{text_in(where, line, row, "prompt")}\n{asserts[0] if asserts else ""}\n"""\n'
-        target, entry = {"test": text_in(where, line, row, "test")}, ""
-        solution, id = text_in(where, line, row, "code"), f"Mbpp/{row.get('task_id')}"
+        if not isinstance(asserts := row["test_list"], list):
+            raise InvalidInput(f"{file}, line {line}: 'test_list' should be a list.")
+        prompt = f'"""\n{prompt}\n{cast(list[Any], asserts)[0] if asserts else ""}\n"""\n'
+        id, solution, target = f"Mbpp/{row.get('task_id')}", text("code"), {"test": text("test")}
     else:
-        prompt, entry = text_in(where, line, row, "prompt"), text_in(where, line, row, "entry_point")
-        target = {"test": text_in(where, line, row, "test")}
-        solution, id = prompt + text_in(where, line, row, "canonical_solution"), text_in(where, line, row, "task_id")
+        entry, target = text("entry_point"), {"test": text("test")}
+        id, solution = text("task_id"), prompt + text("canonical_solution")
     if "test" in target:
         form = _LOOP.search(str(target["test"]))
         if form is None or not _INPUTS.search(str(target["test"])):
@@ -117,18 +119,18 @@ def _settings(case: Case) -> dict[str, Any]:
     """The settings of the evaluator that judges this case."""
     target = cast(Mapping[str, Any], case.target)
     entry = str(target["entry_point"])
-    found: dict[str, Any] = {"entry_point": entry, "canonical": target["solution"], "rule": _RULES.get(entry, "")}
+    settings: dict[str, Any] = {"entry_point": entry, "canonical": target["solution"], "rule": _RULES.get(entry, "")}
     if "test" not in target:
         shape = _SHAPES.get(case.id, list)
-        given: dict[str, list[Any]] = {BASE: target["base_input"], PLUS: list(target["plus_input"])}
-        parts = {name: [shape(call) for call in calls] for name, calls in given.items()}
-        return {**found, "parts": parts, "tolerance": target["atol"]}
+        inputs: dict[str, list[Any]] = {BASE: target["base_input"], PLUS: list(target["plus_input"])}
+        parts = {name: [shape(call) for call in calls] for name, calls in inputs.items()}
+        return {**settings, "parts": parts, "tolerance": target["atol"]}
     test = str(target["test"])
-    inputs, results, loop = _INPUTS.search(test), _RESULTS.search(test), _LOOP.search(test)
-    assert inputs is not None
+    calls, results, loop = _INPUTS.search(test), _RESULTS.search(test), _LOOP.search(test)
+    assert calls is not None
     assert loop is not None
-    expected = {"expected": {PLUS: _literal(results[1])}} if results else {}  # else the canonical program is asked
-    return {**found, "parts": {PLUS: _literal(inputs[1])}, "tolerance": float(loop[2]), **expected}
+    expected = {"expected": {PLUS: _literal(results[1])}} if results else {}  # else the canonical program gives them
+    return {**settings, "parts": {PLUS: _literal(calls[1])}, "tolerance": float(loop[2]), **expected}
 
 
 _INPUTS = re.compile(r"^[ ]*inputs = (.+)$", re.MULTILINE)
@@ -141,7 +143,7 @@ def _literal(text: str) -> Any:
 
 
 class _Infinite(ast.NodeTransformer):
-    """Replaces the names `inf` and `nan` by constants, because Python has no literals for them."""
+    """Replaces the names `inf` and `nan` with constants, because Python has no literals for them."""
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(float(node.id)) if node.id in ("inf", "nan") else node
