@@ -88,10 +88,14 @@ async def test_what_is_superseded_changes_only_by_unmerge(store: LessonStore) ->
     await store.add("a", [entry("1"), entry("2")])
     await store.merge("a", entry("m"), ["1"])
     one, two = await store.get("a", ["1", "2"])
-    with pytest.raises(StoreError, match="superseded into m: unmerge that one first"):
+    with pytest.raises(StoreError, match="1 is superseded by m: unmerge that one first"):
         await store.change("a", replace(one, state="active"), "restored")
-    with pytest.raises(StoreError, match="Only a merge can supersede"):
+    with pytest.raises(StoreError, match="2 can be superseded only by a merge, or by a fact that replaces it"):
         await store.change("a", replace(two, state="superseded"), "edited")
+    for id, parents in (("old", ()), ("new", ("old",))):
+        await store.add("a", [entry(id, nature="fact", origin=Origin("written", parents=parents))])
+    with pytest.raises(StoreError, match="old is superseded by new: unmerge that one first"):
+        await store.change("a", (await store.get("a", ["old"]))[0], "edited")
 
 
 async def test_a_receipt_counts_its_lessons_once(store: LessonStore) -> None:

@@ -338,12 +338,11 @@ def _change(
     n = rows.lesson_number(db, agent, lesson.id)
     assert agent is not None
     stored = rows.read(db, n)
-    if stored.state == "superseded" or lesson.state == "superseded":
-        into = f" into {stored.superseded_by}: unmerge that one first" if stored.superseded_by else ""
-        raise StoreError(
-            f"Lesson {lesson.id} is {stored.state}{into}. Only a merge can supersede a lesson, and unmerging undoes "
-            "this."
-        )
+    if stored.state == "superseded":
+        by_other = f" by {stored.superseded_by}: unmerge that one first" if stored.superseded_by else ""
+        raise StoreError(f"Lesson {lesson.id} is superseded{by_other}.")
+    if lesson.state == "superseded":
+        raise StoreError(f"Lesson {lesson.id} can be superseded only by a merge, or by a fact that replaces it.")
     embedder = stored.embedder
     if entry:
         terms = (entry.fingerprint, entry.terms, n, agent)
