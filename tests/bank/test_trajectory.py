@@ -178,7 +178,12 @@ def step(**changed: Any) -> dict[str, Any]:
         ([step()], None, None, "query is empty"),
         ([step()], "q", "yes", "success_signal must be"),
         ([step(), "text"], "q", None, "Step 2 of the trajectory must be an object"),
-        ([step(), step(role="system")], "q", None, "Step 2 of the trajectory: role must be user, assistant, tool"),
+        (
+            [step(), step(role="system")],
+            "q",
+            None,
+            "Step 2 of the trajectory: role must be user, assistant or tool, not 'system'",
+        ),
         ([step(content=None)], "q", None, "content must be a string"),
         ([step(step="one")], "q", None, "step must be a number"),
         ([step(step=True)], "q", None, "step must be a number"),

@@ -177,7 +177,7 @@ async def test_calls_as_models_make_them_are_answered() -> None:
     [
         ("retrieve_memory", {"query": "x", "top_k": "three"}, "a whole number from 1 to 100, not"),
         ("extract_memory", {"query": "x", "success_signal": "yes"}, "must be true, false, or left out"),
-        ("extract_memory", {"query": "x", "trajectory": "I did this."}, "must be a list of at least one step"),
+        ("extract_memory", {"query": "x", "trajectory": "I did this."}, "role and content, not str"),
         (
             "reflexion-thinking",
             {"stepType": "evaluator", "trialNumber": 1, "maxTrials": 1, "actorOutputText": "x", "passed": "yes"},

@@ -119,7 +119,7 @@ async def test_what_is_worse_by_its_outcome_is_never_the_best() -> None:
         for n, outcome in enumerate((False, True, True)):
             await submitted(client, group, f"Way {n}", success_signal=outcome)
         said = await refused(client, "memory_group", action="close", group_id=group, best=1, agent_id="me")
-        assert said["message"] == '"best" must be the number of an attempt, one of 2, 3, not 1.'
+        assert said["message"] == '"best" must be the number of an attempt (2 or 3), not 1.'
         closed = await good(client, "memory_group", action="close", group_id=group, best="2", agent_id="me")
         assert closed["best"] == 2
 

@@ -141,11 +141,27 @@ async def test_messages_of_an_api_are_taken_for_steps(messages: Any) -> None:
         assert done["extracted_count"] == 1
 
 
+async def test_a_lesson_cites_the_steps_by_the_numbers_that_the_caller_gave_them() -> None:
+    steps = [{**step, "step": n} for n, step in zip((0, 2, 5), TRAJECTORY, strict=True)]
+    task = {"query": QUERY, "success_signal": True}
+    async with a_service() as service:
+        for cited, says in (
+            [[1], "cites '1', which is not a step of the trajectory: 0, 2, 5."],
+            [["s5", 0], "success"],
+        ):
+            lessons = [{**LESSON, "steps": cited}]
+            said = await told(service, "extract_memory", trajectory=steps, lessons=lessons, **task)
+            assert says in said["message"] or says == said["status"], said
+        (lesson,) = await service.bank("").list()
+        assert lesson.origin is not None
+        assert lesson.origin.steps == (1, 3)
+
+
 NOT_READ: list[tuple[Any, str]] = [
     ([*OPENAI, {"role": "judge", "content": "x"}], "message 6: role must be"),
     ([OPENAI[1], {**OPENAI[2], "tool_calls": [{}]}], "message 2, call 1: function: an object is expected"),
     ([{"step": 1, "role": "user", "content": "x"}, {"step": 2, "role": "judge", "content": "x"}], "role must be"),
-    ([{"a": 1}], "Step 1 of the trajectory: role must be"),
+    ([{"a": 1}], "Step 1 of the trajectory: role must be user, assistant or tool, but is missing."),
 ]
 
 
@@ -265,7 +281,10 @@ async def test_an_unknown_recall_is_refused_before_anything_is_kept() -> None:
         everybodys = await recalled(client)
         for id in ("rffffffffffff", theirs, everybodys):
             said = await refused(client, "extract_memory", **DONE, agent_id="me", retrieval_id=id)
-            assert said["message"] == f"Extraction failed: There is no recall {id!r} in this bank."
+            assert said["message"] == (
+                f"Extraction failed: There is no recall {id!r} in this bank. Pass the id that the recall returned, and the "
+                "same agent."
+            )
         said = await refused(client, "extract_memory", **DONE, retrieval_id=theirs)
         assert "There is no recall" in said["message"]
         assert await service.bank("me").list() == await service.bank("").list() == ()

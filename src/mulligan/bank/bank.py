@@ -27,7 +27,7 @@ from mulligan.bank.recall.query_pairs import QueryPairs
 from mulligan.bank.recall.recaller import Recaller, RecallRequest
 from mulligan.bank.upkeep.balance import DAYS, Balance, balance
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
-from mulligan.core.errors import InvalidInput, LessonChanged, NotFound, StoreError
+from mulligan.core.errors import InvalidInput, LessonChanged, NotFound, StoreError, no_recall
 from mulligan.core.lesson_history import Delta, Fault, Link, Receipt, Version, Worth
 from mulligan.core.lessons import LessonDetails, Selection
 from mulligan.core.operations import as_operation, detail_of, operation
@@ -229,7 +229,7 @@ class Bank:
         """
         receipt = await self._lessons.receipt(self.agent_id, id)
         if (receipt.agent_id or "") != self._ports.writes:
-            raise NotFound(f"There is no recall {id!r} in this bank.")
+            raise no_recall(id)
         lessons = await self._writer.present(self._ports.writes, list(receipt.lessons), ())
         scored = tuple(replace(lesson, score=receipt.lessons[lesson.id]) for lesson in lessons)
         return Recall(receipt.id, scored, receipt.filtered)

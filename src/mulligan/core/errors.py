@@ -292,6 +292,13 @@ class NotFound(StoreError):
     """There is no such run or episode in the store."""
 
 
+def no_recall(id: str) -> NotFound:
+    """The error for a recall that does not exist or is another agent's: the two look the same."""
+    return NotFound(
+        f"There is no recall {id!r} in this bank. Pass the id that the recall returned, and the same agent."
+    )
+
+
 class AmbiguousId(NotFound):
     """Several ids begin with this prefix."""
 

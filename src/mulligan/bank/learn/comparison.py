@@ -43,8 +43,8 @@ class Comparison:
         best = cast(dict[str, Json], answer).get("best") if isinstance(answer, dict) else None
         numbers = self._numbers_of(episodes)
         if isinstance(best, bool) or not isinstance(best, int) or best not in numbers:
-            known = ", ".join(map(str, numbers))
-            raise BadAnswer(f'"best" must be the number of an attempt, one of {known}, not {best!r:.40}.')
+            known = " or ".join(map(str, numbers))
+            raise BadAnswer(f'"best" must be the number of an attempt ({known}), not {best!r:.40}.')
         return numbers.index(best)
 
     def _numbers_of(self, episodes: Sequence[Episode]) -> Sequence[int]:

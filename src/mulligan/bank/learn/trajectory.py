@@ -232,8 +232,13 @@ def episode_of(trajectory: Json, query: str, success_signal: bool | None = None)
         raise InvalidInput("The query is empty: describe the task in it.")
     if success_signal is not None and not isinstance(success_signal, bool):
         raise InvalidInput(f"success_signal must be true, false or null, not {success_signal!r}.")
-    if not isinstance(trajectory, list) or not trajectory:
-        raise InvalidInput("The trajectory must be a list of at least one step: there is nothing to learn from here.")
+    if not isinstance(trajectory, list):
+        raise InvalidInput(
+            "The trajectory must be a list of at least one step, each an object with role and content, not "
+            f"{type(trajectory).__name__}."
+        )
+    if not trajectory:
+        raise InvalidInput("The trajectory is empty: it must have at least one step to learn from.")
     items = cast(list[Json], trajectory)
     if len(items) > STEPS:
         raise InvalidInput(f"The trajectory has {len(items):,} steps; at most {STEPS:,} are accepted. Leave some out.")
@@ -272,7 +277,8 @@ def _step(item: Json, where: str) -> Step:
     role, content, number = table.get("role"), table.get("content"), table.get("step", 0)
     metadata: Json = table.get("metadata")
     if role not in ROLES:
-        raise InvalidInput(f"{where}: role must be {', '.join(ROLES)}, not {role!r}.")
+        problem = f"not {role!r}" if "role" in table else "but is missing"
+        raise InvalidInput(f"{where}: role must be user, assistant or tool, {problem}.")
     if not isinstance(content, str):
         raise InvalidInput(f"{where}: content must be a string, not {type(content).__name__}.")
     if isinstance(number, bool) or not isinstance(number, int | float):

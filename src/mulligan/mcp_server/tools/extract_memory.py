@@ -56,6 +56,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     if parsed.task is None:
         bank, work = call.service.bank(agent or ""), None
         episode = await _episode(arguments, parsed, call, agent)
+        parsed = replace(parsed, lessons=_by_place(parsed.lessons, arguments["trajectory"]))
         episode, judges = await _earlier_episode(bank, episode, arguments, parsed)
     else:
         bank, work = await find_task(call, parsed.task, agent)
@@ -90,7 +91,10 @@ async def _episode(arguments: Mapping[str, Json], parsed: _Arguments, call: Call
     """The episode to learn from, with the recall that was used for it."""
     for name, meaning in (("trajectory", "the list of the steps that were taken"), ("query", "what the task was")):
         if arguments.get(name) is None:
-            raise InvalidInput(f"{name} is missing: {meaning}. Only a call with a task_id needs none.")
+            raise InvalidInput(
+                f"{name} is missing: {meaning}. Only a call with a task_id, or with retrieval_id and success_signal "
+                "alone, needs none."
+            )
     episode = read_trajectory(arguments["trajectory"], arguments["query"], parsed.signal)
     kind = kind_of(arguments.get("kind"))
     episode = replace(episode, task=replace(episode.task, kind=kind or ""))
@@ -164,10 +168,38 @@ async def _error_reply(bank: Bank, error: MulliganError, work: str | None, parse
         work = state.work
         if state.question is not None and isinstance(error, BadAnswer):
             fields = question(state)
-            message += " The task waits on: answer it again with this task_id, so that it fits `schema`."
+            message += " The task still waits: answer it again with this task_id, so that it fits `schema`."
         elif state.question is not None:
             message += " The task waits: try again, or ask memory_task for the question and draw the lessons yourself."
     return _failure(message, task_id(work), parsed.background, fields)
+
+
+def _by_place(lessons: Json, trajectory: Json) -> Json:
+    """The lessons with the places of the steps that they cite, if the caller did not number its steps from 1.
+
+    Raises `InvalidInput`: A lesson cites a number that no step has.
+    """
+    items = cast(list[Json], trajectory) if isinstance(trajectory, list) else []
+    numbers = [_fields(item).get("step") for item in items]
+    places = {str(number).removesuffix(".0"): place for place, number in enumerate(numbers, 1) if number is not None}
+    answer = cast("dict[str, Json]", lessons or {})
+    listed = answer.get("lessons")
+    if not isinstance(listed, list) or len(places) < len(items) or [*places] == [*map(str, places.values())]:
+        return lessons
+    moved = list[Json]()
+    for n, lesson in enumerate(cast(list[Json], listed), 1):
+        steps = _fields(lesson).get("steps")
+        several = cast(list[Json], steps) if isinstance(steps, list) else [steps]
+        cited = [str(one).strip().lower().removeprefix("s") for one in several]
+        if steps is not None and (missing := [one for one in cited if one not in places]):
+            known = ", ".join([*places][:20])
+            raise InvalidInput(f"Lesson {n} cites {missing[0]!r:.40}, which is not a step of the trajectory: {known}.")
+        moved.append(lesson if steps is None else {**_fields(lesson), "steps": [places[one] for one in cited]})
+    return {**answer, "lessons": moved}
+
+
+def _fields(value: Json) -> dict[str, Json]:
+    return cast(dict[str, Json], value) if isinstance(value, dict) else {}
 
 
 def _failure(message: str, task: str | None, background: bool, fields: Mapping[str, Json] = {}) -> Reply:

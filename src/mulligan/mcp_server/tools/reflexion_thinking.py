@@ -378,8 +378,9 @@ async def _learn(episode: Episode, request: StepRequest, call: Call) -> Json:
         learned = await bank.learn(episode, background=True)
         return await extraction_reply(bank, learned, by_tool="extract_memory" in call.offered)
     except MulliganError as error:
-        what = "No strategy" if error.facts else "Nothing"
-        return {"status": "error", "message": f"{what} was learned: {error}{facts_text(error.facts)}"}
+        what = "No strategy was learned" if error.facts else "Nothing was learned"
+        what = what if request.learn else "The outcome of the recall was not recorded"
+        return {"status": "error", "message": f"{what}: {error}{facts_text(error.facts)}"}
 
 
 TOOL = Tool(definition("reflexion_thinking"), call, failed)

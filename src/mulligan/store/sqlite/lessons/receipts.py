@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from mulligan.core.codec import SCHEMA, json_text
-from mulligan.core.errors import NotFound
+from mulligan.core.errors import no_recall
 from mulligan.core.lesson_history import Account, Receipt, TaskOutcome
 from mulligan.core.records import Json
 from mulligan.store.sqlite.engine import Connection
@@ -50,7 +50,7 @@ def receipt(db: Connection, agent: int | None, id: str) -> Receipt:
         {"id": id, "agent": agent},
     ).fetchone()
     if row is None:
-        raise NotFound(f"There is no recall {id!r} in this bank.")
+        raise no_recall(id)
     n, schema, record = row
     return receipt_of(db, n, id, schema, record)
 

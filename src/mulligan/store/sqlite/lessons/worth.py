@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from mulligan.core.codec import SCHEMA, to_json
-from mulligan.core.errors import NotFound, Unreadable
+from mulligan.core.errors import Unreadable, no_recall
 from mulligan.core.lesson_history import Receipt, Worth
 from mulligan.core.records import Json
 from mulligan.core.worth import Tally
@@ -37,7 +37,7 @@ def outcome_of(db: Connection, agent: int, id: str, success: bool) -> bool:
         {"agent": agent, "id": id},
     ).fetchone()
     if row is None:
-        raise NotFound(f"There is no recall {id!r} in this bank.")
+        raise no_recall(id)
     settle(db, agent, row[0], success)
     return bool(db.execute("SELECT success FROM receipts WHERE n = ?", row).fetchone()[0])
 
