@@ -13,7 +13,7 @@ from mulligan.bank.exchange.lesson_page import bank_title, brief, facts, state_w
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, columns, drawn, on_terminal, one_line
-from mulligan.cli.words import agreed, count
+from mulligan.cli.words import agreement_text, count
 from mulligan.core.agreement import agreement, latest
 from mulligan.core.codec import to_json
 from mulligan.core.lesson_history import Link, Receipt, Version, Worth
@@ -290,7 +290,7 @@ def agreements(lessons: Sequence[Lesson], worth: Sequence[Worth]) -> list[str]:
     believed = [(score, lesson.confidence) for lesson, score in rated]
     named = {"confidence": believed, "measured effect": measured}
     return [
-        agreed(f"People's scores of lessons and their {what}", agreement(pairs), len(pairs))
+        agreement_text(f"People's scores of lessons and their {what}", agreement(pairs), len(pairs))
         for what, pairs in named.items()
         if pairs
     ]

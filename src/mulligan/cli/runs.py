@@ -44,7 +44,7 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     Ages = click.ParamType[timedelta]
 else:
-    Ages = click.ParamType  # which takes no type before click 8.4
+    Ages = click.ParamType  # not generic before click 8.4
 
 
 class _Age(Ages):
@@ -73,12 +73,12 @@ def list_runs(limit: int, as_json: bool) -> None:
         episodes = newest(await store.list(limit=limit + 1, benches=False), limit)
         return episodes, await _running(store, episodes)
 
-    found, running = with_store(look)
+    episodes, running = with_store(look)
     if as_json:
-        emit(json.dumps([table.facts(episode, episode.id in running) for episode in found], indent=2))
-    elif found:
-        emit(table.rows(found, running))
-        if table.cut(found):
+        emit(json.dumps([table.facts(episode, episode.id in running) for episode in episodes], indent=2))
+    elif episodes:
+        emit(table.rows(episodes, running))
+        if table.cut(episodes):
             say("Long tasks and model names are shortened. To show them in full: mulligan runs show RUN --full")
     else:
         say("No runs recorded here yet. For benchmark runs: mulligan bench runs")
@@ -107,16 +107,16 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
         return
 
     async def look(store: Store) -> Sequence[tuple[Episode, RunContext, Sequence[Block]]]:
-        found = [episode for _, episode in await each_readable(await store.resolve(run), store.load)]
-        return [(one, await run_context(store, one), await without_steps(store, one)) for one in found]
+        episodes = [episode for _, episode in await each_readable(await store.resolve(run), store.load)]
+        return [(one, await run_context(store, one), await without_steps(store, one)) for one in episodes]
 
-    found = with_store(look)
+    episodes = with_store(look)
     if as_json:
-        emit(json.dumps([table.story(episode, context) for episode, context, _ in found], indent=2))
+        emit(json.dumps([table.story(episode, context) for episode, context, _ in episodes], indent=2))
         return
-    blocks = [block for *_, blocks in found for block in blocks]
+    blocks = [block for *_, blocks in episodes for block in blocks]
     short = page_text(blocks, TOKENS)
-    emit(page_text(block for episode, context, _ in found for block in story(episode, context)) if full else short)
+    emit(page_text(block for episode, context, _ in episodes for block in story(episode, context)) if full else short)
     if not full and short != page_text(blocks):
         say(f"Long texts are shortened. To show them in full: mulligan runs show {run} --full")
 
@@ -154,8 +154,7 @@ def export(run: str, form: str, output: str | None) -> None:
             return await markdown(store, ids)
         return json.dumps(await export_json(store, ids), ensure_ascii=False, indent=2)
 
-    text = with_store(write)
-    put(text, output)
+    put(with_store(write), output)
 
 
 @runs.command()
@@ -215,31 +214,34 @@ def ratings(runs: tuple[str, ...], as_json: bool) -> None:
     from mulligan.core.agreement import agreement, of_lessons, of_results
 
     async def look(store: Store) -> Sequence[Episode]:
-        ids = [id for run in runs for id in await store.resolve(run)] if runs else await store.ids("", limit=MOST)
+        ids = (
+            [id for run in runs for id in await store.resolve(run)] if runs else await store.ids("", limit=MAX_EPISODES)
+        )
         return [episode for _, episode in await each_readable(ids, store.load) if episode.ratings]
 
-    found = with_store(look)
-    pairs = {"lessons": of_lessons(found), "results": of_results(found)}
-    agreed = {what: agreement(each) for what, each in pairs.items()}
+    episodes = with_store(look)
+    pairs = {"lessons": of_lessons(episodes), "results": of_results(episodes)}
+    agreements = {kind: agreement(scores) for kind, scores in pairs.items()}
     if as_json:
-        each = [{"episode": one.id, **cast(dict[str, Any], to_json(r))} for one in found for r in one.ratings]
-        figures = {what: one and to_json(one) for what, one in agreed.items()}
-        emit(json.dumps({"ratings": each, "agreement": figures}, indent=2))
+        rows = [{"episode": one.id, **cast(dict[str, Any], to_json(r))} for one in episodes for r in one.ratings]
+        figures = {kind: one and to_json(one) for kind, one in agreements.items()}
+        emit(json.dumps({"ratings": rows, "agreement": figures}, indent=2))
         return
-    for episode in found:
+    for episode in episodes:
         for rating in episode.ratings:
             emit(f"{episode.id}  {rating_text(rating)}")
-    if not found:
+    if not episodes:
         say("No ratings here yet. To rate a run: mulligan runs rate RUN SCORE")
-    for what, beside in (("lessons", "their quality"), ("results", "their judges")):
-        if pairs[what]:
-            say(words.agreed(f"People's scores of {what} and {beside}", agreed[what], len(pairs[what])))
+    for kind, other in (("lessons", "their quality"), ("results", "their judges")):
+        if pairs[kind]:
+            scores = f"People's scores of {kind} and {other}"
+            say(words.agreement_text(scores, agreements[kind], len(pairs[kind])))
 
 
 TOKENS = 400
-"""The most tokens of one text, taken from its beginning and end, unless --full is given."""
-MOST = 100_000
-"""Episodes that are looked through for ratings."""
+"""The number of tokens of one text, from its beginning and end, that are shown without --full."""
+MAX_EPISODES = 100_000
+"""The number of episodes that are searched for ratings."""
 
 _YES = click.option("--yes", is_flag=True, help="Remove what is listed. Without this option, it is only listed.")
 
@@ -275,22 +277,22 @@ def prune(ctx: click.Context, older_than: timedelta | None, yes: bool) -> None:
 
 
 def _remove(named: Sequence[str], older_than: timedelta | None, yes: bool) -> int:
-    """Remove runs, or only list them; returns the exit status, 0 if no run that was named stays."""
+    """Removes runs, or only lists them. Returns the exit status, 0 if no named run stays."""
     from mulligan.app.removal import Removable, removable_runs, remove_runs
 
     async def work() -> Sequence[Removable]:
-        found = await removable_runs(*named, older_than=older_than)
-        return await remove_runs(found) if yes else found
+        items = await removable_runs(*named, older_than=older_than)
+        return await remove_runs(items) if yes else items
 
-    found = asyncio.run(work())
-    goes = "removed" if yes else "would go"
-    for one in found:
-        emit(f"{one.id}  {f'stays: {one.stays}' if one.stays else goes}  ({one.what})")
-    if not found:
+    items = asyncio.run(work())
+    result = "removed" if yes else "would go"
+    for item in items:
+        emit(f"{item.id}  {f'stays: {item.stays}' if item.stays else result}  ({item.what})")
+    if not items:
         say("There is nothing to remove.")
-    elif not yes and any(not one.stays for one in found):
+    elif not yes and any(not item.stays for item in items):
         say("Nothing was removed yet. To remove them, add --yes.")
-    return BAD_INPUT if named and any(one.stays for one in found) else SOLVED
+    return BAD_INPUT if named and any(item.stays for item in items) else SOLVED
 
 
 def _asked_a_graph(run: str) -> bool:
@@ -303,5 +305,5 @@ def _asked_a_graph(run: str) -> bool:
 
 
 async def _running(store: Store, episodes: Sequence[Episode]) -> set[str]:
-    """The ids of the episodes that a process is working on now."""
+    """Returns the ids of the episodes that a process is working on."""
     return {e.id for e in episodes if e.stop is None and await store.holder(e.id)}

@@ -1,4 +1,4 @@
-"""Formats recorded episodes: as lines of a table, or as JSON objects."""
+"""Formats recorded episodes as a table or as JSON objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mulligan.text.figures import when
 
 COLUMNS = ("run", "when", "state", "tries", "model", "task")
 WIDTHS = {"model": 24, "task": 60}
-"""The most characters of columns with free text."""
+"""The maximum width of columns with free text."""
 NARROWEST, NARROW, SHORT = 72, 96, 110
 """The widths of a terminal below which the table has no times, no models, and no years."""
 
@@ -36,15 +36,15 @@ def facts(episode: Episode, running: bool) -> dict[str, Json]:
 
 
 def story(episode: Episode, context: RunContext) -> dict[str, Json]:
-    """`facts`, with the trials themselves instead of their number, people's ratings, and the answer in a sentence."""
-    trials, ratings = ([to_json(one) for one in several] for several in (episode.trials, episode.ratings))
+    """Returns `facts` with the trials instead of their number, people's ratings, and the answer as a sentence."""
+    trials, ratings = ([to_json(one) for one in records] for records in (episode.trials, episode.ratings))
     answer = sentence_in(context.steps) if asked_by_name(episode) else ""
-    answered: dict[str, Json] = {"answer": answer} if answer else {}
-    return {**facts(episode, context.running), "trials": trials, "ratings": ratings, **answered}
+    fields: dict[str, Json] = {**facts(episode, context.running), "trials": trials, "ratings": ratings}
+    return {**fields, "answer": answer} if answer else fields
 
 
 def rows(episodes: Sequence[Episode], running: Container[str]) -> str:
-    """A table of the episodes, one line each. running: ids of those in progress."""
+    """Returns a table of the episodes. running: the ids of those in progress."""
     several = {episode.run for episode in episodes if not episode.id.endswith(".1")}
     cells = [list(COLUMNS), *(list(_cells(e, e.run in several, e.id in running)) for e in episodes)]
     model = COLUMNS.index("model")
@@ -56,7 +56,7 @@ def rows(episodes: Sequence[Episode], running: Container[str]) -> str:
 
 
 def cut(episodes: Sequence[Episode]) -> bool:
-    """Whether the table shows of a task, or of the name of a model, the beginning alone."""
+    """Whether the table shortens a task or the name of a model."""
     texts = [text for e in episodes for text in ((_model(e), "model"), (e.task.prompt, "task"))]
     return any(len(folded(text)) > WIDTHS[name] for text, name in texts)
 
@@ -66,7 +66,7 @@ def _model(episode: Episode) -> str:
 
 
 def _cells(episode: Episode, one_of_several: bool, running: bool) -> tuple[str, ...]:
-    """The cells of a row. A run with several episodes shows their ids, which the other commands take, too."""
+    """Returns the cells of a row. A run with several episodes has their ids, which other commands also accept."""
     started = when(episode.started)
     return (
         episode.id if one_of_several else episode.run,

@@ -1,6 +1,6 @@
-"""Writes to the terminal: results to stdout, all else to stderr. Survives odd encodings and closed pipes.
+"""Writes results to stdout and messages to stderr, whatever their encoding, and even if a pipe is closed.
 
-Tables and pages are drawn here for all commands: in a pipe as they are, on a terminal within its width and in colour.
+All commands draw their tables and pages here: on a terminal within its width and in colour, in a pipe plain.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from mulligan.text.plain import one_line as one_line
 if TYPE_CHECKING:
     from mulligan.text.pages import Block
 
-LEAST, INDENT = 20, 4
-"""The least width of the last column beside the others; if there is less, it follows below, indented."""
-LINES = 2
-"""How many more lines a cell may take beside the others than below them."""
+MIN_WIDTH, INDENT = 20, 4
+"""The minimum width of the last column beside the others. If there is less room, it follows below, indented."""
+MAX_EXTRA_LINES = 2
+"""The number of lines that a cell beside the others may have more than below them."""
 _HANGING = re.compile(r"\s*(?:\S[^:]{0,20}:\s{2,}|\w[\w ]{0,20}\s{2,}|[-\u2022] |\d+\. )")
-"""What the further lines of a wrapped line stand to the right of: a name before two spaces, or a list's mark."""
-NARROW = 10
-"""The least width that another column is shortened to."""
+"""The hanging indent of a wrapped line: a name before two spaces, or the mark of a list item."""
+MIN_OTHER_WIDTH = 10
+"""The minimum width to which another column is shortened."""
 EMPTY = {"", "-"}
-"""Cells that say nothing."""
+"""Empty cells."""
 _STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
 _STYLE_OF = {
     **dict.fromkeys(("✓", "+", "solved", "passed", "success", "active", "trusted"), "green"),
@@ -37,25 +37,24 @@ _STYLE_OF = {
     **dict.fromkeys(("retired", "superseded", "absent", "-"), "dim"),
     "running": "blue",
 }
-"""How a cell that holds this word alone is drawn."""
+"""The styles of cells with only this word."""
 T = TypeVar("T")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Drawn(str):
-    """Text for the terminal that is clean, and may have colours."""
+    """Clean text for the terminal, which may have colours."""
 
 
 def prepare() -> None:
-    """Make stdout and stderr write an escape for a character that their encoding lacks, instead of failing."""
+    """Makes stdout and stderr write an escape for a character that their encoding lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def emit(text: str) -> None:
-    """Write text to stdout. On a terminal it is cleaned, as a model's text may contain control sequences, and wrapped
-    at words if it is one sentence."""
+    """Writes text to stdout. On a terminal, a single line is wrapped at words, and control sequences are removed."""
     plain = on_terminal() and not isinstance(text, Drawn)
     _write(sys.stdout, sentence(clean(_COLOUR.sub("", text)), sys.stdout) if plain else text)
 
@@ -66,21 +65,21 @@ def on_terminal() -> bool:
 
 
 def width() -> int:
-    """The columns of the terminal."""
-    import shutil  # not above: `--help` is quick
+    """Returns the width of the terminal in columns."""
+    import shutil  # here, so that `--help` is quick
 
     return shutil.get_terminal_size().columns
 
 
 def styled(text: str, style: str) -> str:
-    """The text in a style of `_STYLES`, where stdout is a terminal that shows colours. "" is no style."""
+    """Returns the text in a style of `_STYLES` ("" for none), if stdout is a terminal with colours."""
     shows = on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if shows and style and text else text
 
 
 def symbol(fine: bool) -> str:
-    """Whether something works, as a cell: a mark on a terminal (ASCII where its encoding needs that), else a word."""
-    from mulligan.text.states import STATES, state_of  # not above: `--help` is quick
+    """Returns a cell that says whether something works: a symbol on a terminal, else a word."""
+    from mulligan.text.states import STATES, state_of  # here, so that `--help` is quick
 
     if not on_terminal():
         return "ok" if fine else "no"
@@ -93,10 +92,12 @@ def symbol(fine: bool) -> str:
 
 
 def drawn(lines: Iterable[str], styles: Sequence[tuple[str, str]] = ()) -> str:
-    """The parts of a page, one below the other.
+    """Returns the parts of a page, one below the other.
 
-    On a terminal a part that is not drawn yet is cleaned, wrapped at words with its indentation, and styled: `styles`
-    has pairs of an expression that a line begins with, and its style.
+    On a terminal, parts that are not drawn yet are cleaned, wrapped at words with their indentation, and styled.
+
+    Args:
+        styles: pairs of a pattern that matches the beginning of a line, and the line's style.
     """
     if not on_terminal():
         return "\n".join(lines)
@@ -107,19 +108,19 @@ def drawn(lines: Iterable[str], styles: Sequence[tuple[str, str]] = ()) -> str:
             continue
         for line in clean(part).expandtabs(4).split("\n"):
             style = next((style for begin, style in styles if re.match(begin, line)), "")
-            page += [styled(one, style) for one in wrapped(line, width())]
+            page += [styled(part, style) for part in wrapped(line, width())]
     return Drawn("\n".join(page))
 
 
-def page_text(blocks: Iterable[Block], most: int | None = None) -> str:
-    """A page made of blocks. On a terminal its tables keep to the width, and its signs have their colours.
+def page_text(blocks: Iterable[Block], max_tokens: int | None = None) -> str:
+    """Returns a page made of blocks. On a terminal, tables keep to its width, and headings have colours.
 
-    most: tokens of one text that are shown.
+    max_tokens: the tokens of a long text that are shown.
     """
     from mulligan.text.pages import Table, paragraphs
 
     parts: list[str] = []
-    for block, text in paragraphs(blocks, most):
+    for block, text in paragraphs(blocks, max_tokens):
         if isinstance(block, Table) and on_terminal() and max(map(len, text.split("\n"))) > width():
             parts += ["", columns([block.columns, *block.rows])]
         else:
@@ -145,7 +146,7 @@ def _style(block: Block) -> str:
 
 
 def wrapped(line: str, columns: int) -> list[str]:
-    """The line in parts of at most this width, cut at words and, where a word is longer, within it."""
+    """Returns the line in parts of at most this width, cut at words, and within a word that is longer."""
     import textwrap
 
     if len(line) <= columns:
@@ -164,25 +165,28 @@ def wrapped(line: str, columns: int) -> list[str]:
 
 
 def say(line: str) -> None:
-    """Write a line to stderr, on a terminal wrapped at words; a command that stands in a line of its own stays whole.
-    Where that fails (a full disk, a closed descriptor), it and all later lines are discarded, also what Python would
-    flush as it ends."""
+    """Writes a line to stderr, wrapped at words on a terminal.
+
+    If writing fails, as with a full disk or a closed descriptor, this and all later lines are discarded.
+    """
     with suppress(OSError):
         _write(sys.stderr, sentence(line, sys.stderr))
 
 
 def newest(entries: Sequence[T], limit: int) -> Sequence[T]:
-    """The first `limit` of these, and a line on stderr if there are more."""
+    """Returns the first `limit` entries, and says on stderr if there are more."""
     if len(entries) > limit:
         say(f"This list has only the newest {limit}. To list more: --limit N")
     return entries[:limit]
 
 
 def sentence(line: str, stream: TextIO | None) -> str:
-    """The line, wrapped at words where the stream is a terminal: not a command, which stands to the right, JSON, or
-    several lines."""
-    whole = line.startswith((" ", "\x1b", "{", "[")) or "\n" in line.rstrip("\n")
-    return line if whole or not stream or not stream.isatty() else "\n".join(wrapped(line.rstrip("\n"), width()))
+    """Returns the line, wrapped at words if the stream is a terminal.
+
+    Several lines, JSON and indented commands are not wrapped.
+    """
+    fixed = line.startswith((" ", "\x1b", "{", "[")) or "\n" in line.rstrip("\n")
+    return line if fixed or not stream or not stream.isatty() else "\n".join(wrapped(line.rstrip("\n"), width()))
 
 
 def has_screen() -> bool:
@@ -198,44 +202,45 @@ def columns(
     shorten: Sequence[int] = (),
     inset: int = 0,
 ) -> str:
-    """Rows of cells in columns.
+    """Returns rows of cells as a table.
 
-    In a pipe they are as wide as they need. On a terminal the table keeps to its width: columns without a value are
-    left out, those of `shorten` are shortened as far as needed, and the last one is wrapped at words or, without
-    `fold`, shortened. If that is too wide and has a heading, it has each row as a paragraph.
+    On a terminal, the table keeps to its width: empty columns are left out, those in `shorten` are shortened, and the
+    last one is wrapped at words. If a table with a heading is still too wide, each row becomes a paragraph.
 
     Args:
         heading: whether the first row has the names of the columns.
-        inset: how far the table stands to the right.
+        fold: whether the last column is wrapped; otherwise it is shortened.
+        shorten: the numbers of the columns that may be shortened.
+        inset: the indentation of the table.
     """
     widths, margin = [max(map(len, column)) for column in zip(*rows, strict=True)], " " * inset
     if heading and on_terminal() and inset + sum(widths) + 2 * (len(widths) - 1) > width():
         empty = [n for n, column in enumerate(zip(*rows[1:], strict=True)) if n and set(column) <= EMPTY]
         if empty:
             rows = [[cell for n, cell in enumerate(row) if n not in empty] for row in rows]
-            shorten = [n - sum(one < n for one in empty) for n in shorten if n not in empty]
+            shorten = [n - sum(gap < n for gap in empty) for n in shorten if n not in empty]
             return columns(rows, fold=fold, shorten=shorten, inset=inset)
     if not on_terminal():
-        lines = ("  ".join(cell.ljust(wide) for cell, wide in zip(row, widths, strict=True)) for row in rows)
+        lines = ("  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)) for row in rows)
         return "\n".join(f"{margin}{line}".rstrip() for line in lines)
-    last = 0 if fold and widths[-1] > 2 * LEAST else min(widths[-1], 2 * LEAST)  # a longer one may follow below
+    last = 0 if fold and widths[-1] > 2 * MIN_WIDTH else min(widths[-1], 2 * MIN_WIDTH)  # a longer one goes below
     for n in shorten:
         excess = inset + sum(widths[:-1]) + 2 * (len(widths) - 1) + last - width()
         if excess > 0:
-            widths[n] = max(min(widths[n], NARROW), widths[n] - excess)
+            widths[n] = max(min(widths[n], MIN_OTHER_WIDTH), widths[n] - excess)
     before = inset + sum(widths[:-1]) + 2 * (len(widths) - 1)
     if heading and before > width():
         return _paragraphs(rows, inset)
-    beside = width() - before >= min(LEAST if fold else LEAST // 2, widths[-1])
+    has_room = width() - before >= min(MIN_WIDTH if fold else MIN_WIDTH // 2, widths[-1])
     page: list[str] = []
     for n, row in enumerate(rows):
         cells = [
-            _cell(one_line(cell, max(wide, 3)), wide, "dim" if heading and n == 0 else None if heading else "mark")
-            for cell, wide in zip(row[:-1], widths[:-1], strict=True)
+            _cell(one_line(cell, max(size, 3)), size, "dim" if heading and n == 0 else None if heading else "mark")
+            for cell, size in zip(row[:-1], widths[:-1], strict=True)
         ]
         text = clean(row[-1])
         style = "dim" if heading and n == 0 else _STYLE_OF.get(text, "")
-        parts = _parts(text, width() - before, fold) if beside else []
+        parts = _parts(text, width() - before, fold) if has_room else []
         head, *rest = parts or [""]
         at = before
         if not parts:
@@ -247,17 +252,19 @@ def columns(
 
 
 def _parts(text: str, room: int, fold: bool) -> list[str]:
-    """The lines of a last cell beside the others; none if they are better below: a word would be cut, or the lines
-    would be many more."""
+    """Returns the lines of a last cell beside the others.
+
+    Returns none if the cell is better placed below, where no word is cut or there are far fewer lines.
+    """
     if not fold:
         return [one_line(text, room)]
     lines, below = wrapped(text, room), width() - INDENT
     longest = max(map(len, text.split()), default=0)
-    return [] if room < longest <= below or len(lines) > len(wrapped(text, below)) + LINES else lines
+    return [] if room < longest <= below or len(lines) > len(wrapped(text, below)) + MAX_EXTRA_LINES else lines
 
 
 def _paragraphs(rows: Sequence[Sequence[str]], inset: int) -> str:
-    """Each row below its first cell, with the names of its columns."""
+    """Returns each row as a paragraph: its first cell, and below it the others with the names of their columns."""
     (_, *names), *others = rows
     page: list[str] = []
     for first, *rest in others:
@@ -266,16 +273,19 @@ def _paragraphs(rows: Sequence[Sequence[str]], inset: int) -> str:
     return Drawn("\n".join(page))
 
 
-def _cell(text: str, wide: int, style: str | None) -> str:
-    """The text, filled up to its width. style: one of `_STYLES`; None: by its word; "mark": by its word if it is a
-    mark, as the first column of a table without a heading may have any word as a name."""
+def _cell(text: str, size: int, style: str | None) -> str:
+    """Returns a cell, filled up to its width.
+
+    style: one of `_STYLES`; None for the style of its word; "mark" for that of its word only if it is one character,
+    since the first column of a table without a heading may have any word as a name.
+    """
     if style is None or style == "mark":
         style = _STYLE_OF.get(text, "") if style is None or len(text) == 1 else ""
-    return styled(text, style) + " " * max(wide - len(text), 0)
+    return styled(text, style) + " " * max(size - len(text), 0)
 
 
 def standard_input(what: str) -> str:
-    """All of standard input, stripped. Raises `InvalidInput`, naming `what` was expected, if it is not UTF-8."""
+    """Returns all of standard input, stripped. Raises `InvalidInput`, which names `what`, if it is not UTF-8."""
     from mulligan.core.errors import InvalidInput
 
     try:
@@ -285,8 +295,7 @@ def standard_input(what: str) -> str:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    """Where a stream takes no more, what is left of it is discarded: Python would try again as it ends, and exit with
-    120."""
+    """Writes to a stream. If that fails, the rest is discarded: otherwise Python would try again and exit with 120."""
     if stream is None:  # Python's value for a descriptor that was closed before it started
         return
     try:
@@ -299,13 +308,13 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Send what is written to this stream from now on to nowhere."""
+    """Discards all further output to this stream."""
     with suppress(OSError):  # its descriptor may be closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def put(text: str, output: str | None) -> None:
-    """Write the output of a command to this file, or to stdout. Raises `InvalidInput` if it cannot be written."""
+    """Writes the output of a command to this file, or to stdout. Raises `InvalidInput` if it cannot be written."""
     if output is None:
         emit(text)
         return

@@ -1,4 +1,4 @@
-"""Formats a journal step as lines, for `--trace`. Writes nothing itself."""
+"""Formats a journal step as lines, for `--trace`. It prints nothing itself."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from mulligan.cli.terminal import clean
 from mulligan.core.records import Json
 
 WIDTH = 600
-"""The most characters of a text that are shown."""
+"""The number of characters of a text that are shown."""
 
 
 def lines(key: str, request: Json, result: Json, recorded: bool) -> list[str]:
-    """A step as lines: its key, its request (of a model call the newest message), and its result."""
-    asked, came = _texts(key, request, result)
+    """Returns a step as lines: its key, its request (for a model call, the newest message), and its result."""
+    request_text, result_text = _texts(key, request, result)
     head = f"  {key}{' (recorded)' if recorded else ''}"
-    return [head, *_indented("→", asked), *_indented("←", came)]
+    return [head, *_indented("→", request_text), *_indented("←", result_text)]
 
 
 def _texts(key: str, request: Any, result: Any) -> tuple[str, str]:
@@ -26,8 +26,8 @@ def _texts(key: str, request: Any, result: Any) -> tuple[str, str]:
             f"{call['name']}({json.dumps(call['arguments'], ensure_ascii=False)})" for call in result.get("calls", [])
         ]
         content = result.get("content", result.get("text", ""))
-        spoken = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        return request["messages"][-1]["text"], "\n".join(part for part in (spoken, *calls) if part)
+        answer = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        return request["messages"][-1]["text"], "\n".join(part for part in (answer, *calls) if part)
     if name.startswith("tool."):
         return json.dumps(request.get("arguments", request), ensure_ascii=False), _text(result)
     if name.startswith("verdict"):

@@ -1,4 +1,4 @@
-"""Describes episodes, events and outcomes in one line each. Writes nothing itself."""
+"""Describes episodes, events and outcomes, each in one line. It prints nothing itself."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from mulligan.text.plain import with_tries
 from mulligan.text.states import DOING, state_of, verdict
 
 REASON = 2000
-"""The most characters of a reason that are shown; a note says where the rest is. Lessons are shown whole."""
+"""The number of characters of a reason that are shown, with a note where the rest is. Lessons are shown whole."""
 CHANGES = 60
-"""The most lines of a diff that are shown."""
+"""The number of lines of a diff that are shown."""
 
 
 def role(episode: Episode, name: str) -> str:
-    """The name of the plug-in in this role; of a user's file, its file name."""
+    """Returns the name of the plug-in in this role, or the name of a user's file without its folder."""
     spec: Any = episode.head.settings.get(name) or {}
     return str(spec.get("name", "")).rpartition("/")[2]
 
 
 def heading(episode: Episode, limits: Limits) -> str:
-    """The line that is printed when an episode starts or resumes."""
+    """Returns the line that is printed when an episode starts or resumes."""
     models = dict.fromkeys(episode.head.models.values())
     by = ", ".join(models) or role(episode, "actor") or "unknown"
     judge = role(episode, "evaluator")
@@ -58,7 +58,7 @@ def heading(episode: Episode, limits: Limits) -> str:
 
 
 def _most(episode: Episode, limits: Limits) -> str:
-    """The limit as the user set it: in trials, or in steps of a graph."""
+    """Returns the limit as the user set it, in tries or in steps of a graph."""
     steps = episode.head.settings.get("max_steps") if led_by_graph(episode) else None
     if steps is None:
         return tries(limits.trials)
@@ -67,7 +67,7 @@ def _most(episode: Episode, limits: Limits) -> str:
 
 
 def doing(episode: Episode, limits: Limits) -> str:
-    """The step that is due now; empty if none is."""
+    """Returns the step that is due now, or ""."""
     move = due(episode, limits)
     if not isinstance(move, Move):
         return ""
@@ -81,9 +81,9 @@ def doing(episode: Episode, limits: Limits) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """One event as it is shown: a state of `STATES`, what happened, and the text that belongs to it, such as a lesson.
+    """An event to show: a state of `STATES`, a description, and the event's text, such as a lesson.
 
-    more: what a terminal with its wrapped text would show on lines of its own.
+    more: further text, which a terminal shows on lines of its own.
     """
 
     state: str
@@ -93,23 +93,23 @@ class Entry:
 
     @property
     def line(self) -> str:
-        """All of it in one line, for a pipe."""
+        """The entry as one line, for a pipe."""
         return f"{self.head}{': ' if self.text else ''}{folded(self.text)}{self.more}"
 
 
 def folded(text: str) -> str:
-    """Foreign text in one line, with nothing left out."""
+    """Returns untrusted text in one line, without leaving anything out."""
     return " ".join(clean(text).split())
 
 
 def reason(text: str, run: str) -> str:
-    """A reason whole, or its first `REASON` characters with a note where the rest is."""
+    """Returns a reason, or its first `REASON` characters with a note where the rest is."""
     rest = len(text) - REASON
     return text if rest <= 0 else f"{text[:REASON]} ({rest:,} more characters: mulligan runs show {run} --full)"
 
 
 def entry(episode: Episode, event: Event, limits: Limits) -> Entry | None:
-    """How the event is shown; None for events that need no mention. episode: after the event."""
+    """Returns the entry of an event, or None for events that are not shown. episode: its state after the event."""
     number = event.trial if isinstance(event, Reflected) else len(episode.trials)
     at = f"try {number} of {limits.trials}"
     match event:
@@ -142,9 +142,9 @@ def entry(episode: Episode, event: Event, limits: Limits) -> Entry | None:
 
 
 def changes(episode: Episode) -> list[str]:
-    """The lines of a diff from the first attempt to the last one; none if there is one attempt, or both are equal.
+    """Returns the lines of a diff from the first attempt to the last one; none if there is only one attempt.
 
-    Attempts that are files of a workspace are left out: the result is a diff itself.
+    Attempts in a workspace are not compared, since the result is a diff itself.
     """
     if len(episode.trials) < 2 or any(trial.attempt.artifacts for trial in episode.trials):
         return []
@@ -157,23 +157,20 @@ def changes(episode: Episode) -> list[str]:
     return diff
 
 
-def agreed(what: str, found: Agreement | None, n: int) -> str:
-    """How far two scores agree, in a sentence. what: names both. n: how many things have both."""
-    if found is None:
-        return f"{what}: {n} of each, too few to say whether they agree (at least {MIN_PAIRS})."
-    ranks = (
-        ("unknown, because one of them is the same for all")
-        if found.correlation is None
-        else f"{found.correlation:+.2f}"
-    )
-    same = "" if found.share is None else f"; both prefer the same one of two in {found.share:.0%}"
-    return f"{what}: rank correlation {ranks}{same} (n = {found.n})."
+def agreement_text(scores: str, agreement: Agreement | None, n: int) -> str:
+    """Returns a sentence on how well two scores agree. scores: their names. n: the number of things with both."""
+    if agreement is None:
+        return f"{scores}: {n} of each, too few to say whether they agree (at least {MIN_PAIRS})."
+    correlation, share = agreement.correlation, agreement.share
+    ranks = "unknown, because one of them is the same for all" if correlation is None else f"{correlation:+.2f}"
+    same = "" if share is None else f"; both prefer the same one of two in {share:.0%}"
+    return f"{scores}: rank correlation {ranks}{same} (n = {agreement.n})."
 
 
 def closing(episode: Episode, limits: Limits, printed: str = "") -> list[str]:
-    """How the episode ended, which attempt is printed, and where it is recorded or how to resume it.
+    """Returns lines that say how the episode ended, which attempt is printed, and how to show or resume the run.
 
-    printed: names what is printed, where that is not the best attempt.
+    printed: what is printed, if it is not the best attempt.
     """
     stop = episode.stop
     reason = stop.reason if stop else "interrupted"
@@ -187,7 +184,7 @@ def closing(episode: Episode, limits: Limits, printed: str = "") -> list[str]:
 
 
 def broken_off(last: Episode) -> list[str]:
-    """Lines for a run whose last restart was interrupted, where an earlier one has the best attempt."""
+    """Returns lines for a run whose last restart was interrupted, after an earlier one had the best attempt."""
     stop = last.stop
     why = folded(reason(with_tries(stop.detail or stop.reason), last.run)) if stop else "interrupted"
     return [f"The run is not finished{_restart(last)}: {why}", f"Resume it with: {_resume(last)}"]
@@ -217,14 +214,14 @@ def _headline(episode: Episode, limits: Limits, printed: str) -> str:
 
 
 def which(trial: Trial) -> str:
-    """The number of a try and its score, in words."""
+    """Returns the number of a try and its score, in words."""
     feedback = trial.feedback
     score = "" if feedback is None or feedback.score is None else f", score {feedback.score:.2f}"
     return f"try {trial.number}{score}"
 
 
 def remarks(episode: Episode) -> list[str]:
-    """Remarks on the verdict: that there is none, the evaluator's notes, or that a model judged itself."""
+    """Returns remarks on the verdict: why there is none, the evaluator's notes, and whether a model judged itself."""
     best, models = episode.best, episode.head.models
     feedback = best.feedback if best else None
     lines: list[str] = []
@@ -243,7 +240,7 @@ def _unconfirmed(episode: Episode) -> bool:
 
 
 def _restart(episode: Episode) -> str:
-    """Which restart this is; empty if there is only one."""
+    """Returns which restart this is, or "" if there is only one."""
     scale = scale_of(episode.head.settings.get("scale"))
     if scale and scale.siblings > 1:
         return f" (trajectory {episode.id.rpartition('.')[2]} of {scale.k})"
