@@ -129,13 +129,16 @@ def hides_its_end(command: str) -> bool:
 
 def before_tail(command: str) -> str:
     """A line without the `tail` at its end; "" if something else hides the exit code of its command."""
-    shorter = _TAIL.sub("", command)
-    return "" if shorter == command or hides_its_end(shorter) else shorter
+    return _before(_TAIL, command)
 
 
 def before_view(command: str) -> str:
-    """A line without the filter at its end that shows the beginning of the output, or all of it; "" for none."""
-    shorter = _VIEW.sub("", command)
+    """A line without the filter at its end that shows how the output begins, or all of it; "" as for `before_tail`."""
+    return _before(_VIEW, command)
+
+
+def _before(end: LatePattern, command: str) -> str:
+    shorter = end.sub("", command)
     return "" if shorter == command or hides_its_end(shorter) else shorter
 
 

@@ -164,13 +164,9 @@ def find(state: State, events: Iterable[Turn], masks: Masks | None = None) -> tu
         shell = is_shell(call.tool, state.agent)
         if shell:
             call = call._replace(command=commands.within(call.folder, call.command))
-            if call.failed is False and commands.hides_its_end(call.command):
-                viewed, call = call, _with_verdict(call)
-                state, learned = (
-                    _after_view(state, viewed, masks) if call.failed is None else _after(state, call, masks)
-                )
-            else:
-                state, learned = _after(state, call, masks)
+            hidden = call.failed is False and commands.hides_its_end(call.command)
+            call = _with_verdict(call) if hidden else call
+            state, learned = (_after_view if hidden and call.failed is None else _after)(state, call, masks)
             lessons += learned
         elif call.failed is False and call.command and call.output.strip():
             state = _edited(state, call, masks)
