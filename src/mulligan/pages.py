@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mulligan.app.episode_pages import EpisodePages
-    from mulligan.app.story import in_words, mark_of, state, state_words
+    from mulligan.app.story import RunState, run_state
     from mulligan.bench.report.shown import bench_report, method_of
     from mulligan.core.rates import rate
     from mulligan.hooks.record import hook_record, hook_status, review_candidate
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from mulligan.text.pages import Block, Diff, Fence, Heading, Quote, Table, markdown
     from mulligan.text.plain import count, one_line
     from mulligan.text.secrets import mask_json
-    from mulligan.text.states import verdict
+    from mulligan.text.states import STATES, verdict
     from mulligan.text.thoughts import answer_of
     from mulligan.text.truncate import truncate_text
-    from mulligan.text.web_pages import badge_kind, badge_signs, fragment, harmless, style_sheet
+    from mulligan.text.web_pages import fragment, harmless, style_sheet
 
 _HOMES = {
     "app.episode_pages": "EpisodePages",
-    "app.story": "in_words mark_of state state_words",
+    "app.story": "RunState run_state",
     "bench.report.shown": "bench_report method_of",
     "core.rates": "rate",
     "hooks.record": "hook_record hook_status review_candidate",
@@ -42,13 +42,14 @@ _HOMES = {
     "text.pages": "Block Diff Fence Heading Quote Table markdown",
     "text.plain": "count one_line",
     "text.secrets": "mask_json",
-    "text.states": "verdict",
+    "text.states": "STATES verdict",
     "text.thoughts": "answer_of",
     "text.truncate": "truncate_text",
-    "text.web_pages": "badge_kind badge_signs fragment harmless style_sheet",
+    "text.web_pages": "fragment harmless style_sheet",
 }
 
 __all__ = [
+    "STATES",
     "Block",
     "Chart",
     "Curve",
@@ -58,20 +59,17 @@ __all__ = [
     "Heading",
     "Point",
     "Quote",
+    "RunState",
     "Table",
     "answer_of",
-    "badge_kind",
-    "badge_signs",
     "bench_report",
     "count",
     "fragment",
     "harmless",
     "hook_record",
     "hook_status",
-    "in_words",
     "labelled",
     "legend",
-    "mark_of",
     "markdown",
     "mask_json",
     "method_of",
@@ -79,8 +77,7 @@ __all__ = [
     "rate",
     "renamed",
     "review_candidate",
-    "state",
-    "state_words",
+    "run_state",
     "style_sheet",
     "svg",
     "truncate_text",

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from mulligan.app.recipe import Recipe
 from mulligan.app.run_context import Call, RunContext, calls_of, run_context, table_of
@@ -130,12 +130,12 @@ def story(
 
 def header(episode: Episode, context: RunContext, level: int = 1) -> Iterator[Block]:
     """How it ended, in one row; for an error its reason, and the command that continues it."""
-    state_name = state(episode, context.running)
+    state = run_state(episode, context.running)
     yield Heading(level, one_line(episode.task.prompt, 140) or "(no text)")
     models = dict.fromkeys(episode.head.models.values())
     yield Bar(
-        mark_of(episode, state_name),
-        state_words(state_name),
+        state.mark,
+        state.word,
         {
             "Tries": str(len(episode.trials)),
             "Judge": _judge(episode),
@@ -146,8 +146,8 @@ def header(episode: Episode, context: RunContext, level: int = 1) -> Iterator[Bl
             "Run": episode.id,
         },
     )
-    if state_name.startswith("paused") or state_name == "cut off":
-        detail = in_words(episode.stop.detail) if episode.stop else "Its process ended before the run did."
+    if state.name.startswith("paused") or state.name == "cut off":
+        detail = state.detail if episode.stop else "Its process ended before the run did."
         yield Section(
             "stopped",
             [
@@ -158,7 +158,7 @@ def header(episode: Episode, context: RunContext, level: int = 1) -> Iterator[Bl
             card=True,
         )
     elif episode.stop and episode.stop.detail and not episode.solved:
-        yield Line(in_words(episode.stop.detail))
+        yield Line(state.detail)
     if len(episode.trials) > 1 and level == 1:
         yield Jumps(
             "Tries",
@@ -170,7 +170,7 @@ def header(episode: Episode, context: RunContext, level: int = 1) -> Iterator[Bl
         )
 
 
-def in_words(detail: str) -> str:
+def _in_words(detail: str) -> str:
     """The detail of a stop, with the words that people read for those of the record."""
     return with_tries(one_line(detail, 600))
 
@@ -551,19 +551,34 @@ _MARKS: Mapping[str, str] = {
 }
 
 
-def mark_of(episode: Episode | Brief, said: str) -> str:
-    """The mark (see `text.states`) of a state that `state` returned."""
-    if said.startswith("paused") and said not in _MARKS:
-        return "paused"
-    return _MARKS.get(said, "failed" if episode.judged else "unjudged")
+class RunState(NamedTuple):
+    """The state of an episode.
 
-
-def state(episode: Episode | Brief, running: bool) -> str:
-    """The state of an episode, in a word or two.
-
-    "done": ended without a judge. "paused: REASON" and "cut off" (its process was killed): it can be resumed. "open":
-    it waits for a client or for a person. Otherwise "running", or the reason of its stop.
+    Attributes:
+        name: "done": ended without a judge. "paused: REASON" and "cut off" (its process was killed): it can be resumed.
+            "open": it waits for a client or for a person. Otherwise "running", or the reason of its stop.
+        mark: the name of its sign in `text.states`.
+        word: the name as people read it.
+        detail: why it stopped, in a sentence; "" if that is not known.
     """
+
+    name: str
+    mark: str
+    word: str
+    detail: str
+
+
+def run_state(episode: Episode | Brief, running: bool) -> RunState:
+    """The state of an episode. running: whether it is driven now."""
+    name = _state_name(episode, running)
+    mark = _MARKS.get(name, "failed" if episode.judged else "unjudged")
+    if name.startswith("paused") and name not in _MARKS:
+        mark = "paused"
+    detail = _in_words(episode.stop.detail) if isinstance(episode, Episode) and episode.stop else ""
+    return RunState(name, mark, {"exhausted": "not solved"}.get(name, name), detail)
+
+
+def _state_name(episode: Episode | Brief, running: bool) -> str:
     reason = stop_reason(episode)
     if reason is None:
         waits = "open" if led_by_client(episode) or led_by_goal(episode) or may_wait(episode) else "cut off"
@@ -571,11 +586,6 @@ def state(episode: Episode | Brief, running: bool) -> str:
     if unjudged(episode):
         return "done"
     return f"paused: {reason.replace('_', ' ')}" if reason in RESUMABLE else reason.replace("_", " ")
-
-
-def state_words(said: str) -> str:
-    """A state (see `state`) as people read it."""
-    return {"exhausted": "not solved"}.get(said, said)
 
 
 def _outcome(outcome: Outcome | None) -> str:

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.spinner import Spinner
 from rich.text import Text
 
-from mulligan.app.story import mark_of, state
+from mulligan.app.story import run_state
 from mulligan.cli import words
 from mulligan.cli.progress import Lines, print_result
 from mulligan.cli.words import Entry
@@ -118,7 +118,7 @@ class Live(Lines):
             self._screen.show(Entry("note", "from the first attempt to the last:"))
             self._screen.changes(lines)
         headline, *rest = words.closing(episode, limits)
-        self._screen.show(Entry(mark_of(episode, state(episode, False)), headline))
+        self._screen.show(Entry(run_state(episode, False).mark, headline))
         for line in rest:
             self._screen.show(Entry("note", line))
         print_result(episode)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from mulligan.app.run_context import RunContext
-from mulligan.app.story import state, state_words
+from mulligan.app.story import run_state
 from mulligan.cli.terminal import columns, on_terminal, one_line, width
 from mulligan.cli.words import folded
 from mulligan.core.codec import to_json
@@ -25,7 +25,7 @@ def facts(episode: Episode, running: bool) -> dict[str, Json]:
         "run": episode.run,
         "episode": episode.id,
         "started": episode.started,
-        "state": state(episode, running),
+        "state": run_state(episode, running).name,
         "trials": len(episode.trials),
         "models": dict(episode.head.models),
         "task": episode.task.prompt,
@@ -71,7 +71,7 @@ def _cells(episode: Episode, one_of_several: bool, running: bool) -> tuple[str, 
     return (
         episode.id if one_of_several else episode.run,
         started[5:] if on_terminal() and width() < SHORT else started,
-        state_words(state(episode, running)),
+        run_state(episode, running).word,
         str(len(episode.trials)),
         one_line(_model(episode), WIDTHS["model"]),
         one_line(episode.task.prompt, WIDTHS["task"]),

@@ -17,11 +17,11 @@ from starlette.responses import HTMLResponse
 
 from mulligan.bank.exchange.lesson_page import bank_title, brief, state_word
 from mulligan.pages import (
+    STATES,
     Block,
     Chart,
     Fence,
     Quote,
-    badge_signs,
     count,
     fragment,
     one_line,
@@ -130,7 +130,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=harmless,
     )
-    cast(dict[str, Any], templates.globals).update(signs=badge_signs(), fence=Fence, quote_of=Quote)
+    cast(dict[str, Any], templates.globals).update(signs=STATES, fence=Fence, quote_of=Quote)
     cast(dict[str, Any], templates.filters).update(
         used=used,
         when=when,

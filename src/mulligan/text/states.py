@@ -16,23 +16,25 @@ class StateStyle:
         symbol: one character.
         ascii: one character for terminals without Unicode.
         colour: one of the eight colours of ANSI terminals, which light and dark themes both make readable.
+        css: the class of its badges on web pages; "" for a plain one.
     """
 
     word: str
     symbol: str
     ascii: str
     colour: str
+    css: str = ""
 
 
 STATES: Mapping[str, StateStyle] = {
-    "passed": StateStyle("passed", "✓", "+", "green"),
-    "failed": StateStyle("failed", "✗", "x", "red"),
-    "unjudged": StateStyle("no verdict", "?", "?", "magenta"),
+    "passed": StateStyle("passed", "✓", "+", "green", "ok"),
+    "failed": StateStyle("failed", "✗", "x", "red", "bad"),
+    "unjudged": StateStyle("no verdict", "?", "?", "magenta", "unknown"),
     "lesson": StateStyle("lesson", "→", ">", "cyan"),
     "recalled": StateStyle("recalled", "↺", "<", "cyan"),
-    "running": StateStyle("running", "…", "~", "blue"),
-    "paused": StateStyle("paused", "‖", "=", "yellow"),
-    "error": StateStyle("error", "!", "!", "red"),
+    "running": StateStyle("running", "…", "~", "blue", "going"),
+    "paused": StateStyle("paused", "‖", "=", "yellow", "paused"),
+    "error": StateStyle("error", "!", "!", "red", "error"),
     "note": StateStyle("note", "·", "-", "default"),
 }
 """The states by name. A state looks the same wherever a user sees it."""

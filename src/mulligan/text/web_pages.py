@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -39,16 +39,6 @@ LINES = 60
 CHARACTERS = 6000
 """The characters of a text that are shown before the rest is folded."""
 
-KINDS = {
-    "passed": "ok",
-    "failed": "bad",
-    "unjudged": "unknown",
-    "error": "error",
-    "paused": "paused",
-    "running": "going",
-}
-"""The classes of badges by the names of `text.states`."""
-
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _ANCHOR = re.compile(r"#[\w-]+")
 
@@ -78,20 +68,10 @@ def style_sheet() -> Path:
     return Path(__file__).with_name("web_pages.css")
 
 
-def badge_kind(mark: str) -> str:
-    """Returns the class of a badge in the style sheet, or "" for a plain one. mark: a name of `text.states`."""
-    return KINDS.get(mark, "")
-
-
-def badge_signs() -> Mapping[str, str]:
-    """Returns the sign of each kind of badge."""
-    return {"": STATES["note"].symbol, **{kind: STATES[mark].symbol for mark, kind in KINDS.items()}}
-
-
 def badge(mark: str, word: str) -> str:
     """Returns a badge with a sign and a word, so that colour is not needed. mark: a name of `text.states`."""
-    sign = STATES[mark].symbol
-    return f'<span class="badge {badge_kind(mark)}"><span aria-hidden="true">{sign}</span> {safe(word)}</span>'
+    state = STATES[mark]
+    return f'<span class="badge {state.css}"><span aria-hidden="true">{state.symbol}</span> {safe(word)}</span>'
 
 
 def _block(block: Block, alone: bool, heading: str) -> str:

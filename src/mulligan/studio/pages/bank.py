@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from mulligan.bank.recall.prompt_text import held_back
-from mulligan.core.records import LAYERS, LessonState
+from mulligan.core.records import LAYERS
 from mulligan.core.worth import Tally
 from mulligan.pages import svg
 from mulligan.plugins import InvalidInput, Lesson, Recall, Selection
@@ -21,9 +21,9 @@ from mulligan.studio.pages import lesson
 from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, render, studio_of, with_query
 from mulligan.studio.safety import form_of
 
-STATES: Sequence[LessonState] = ("active", "quarantined", "retired", "superseded")
-KINDS: Mapping[LessonState, str] = {"active": "ok", "quarantined": "error", "retired": "", "superseded": ""}
-"""The kind of badge for each state of a lesson."""
+STATES: Sequence[str] = ("active", "quarantined", "retired", "superseded")
+MARKS: Mapping[str, str] = {"active": "passed", "quarantined": "error", "retired": "note", "superseded": "note"}
+"""The mark of each state of a lesson."""
 THRESHOLDS: Mapping[str, float | str | None] = {
     "": None,
     "strict": "strict",
@@ -86,7 +86,7 @@ async def bank(request: Request) -> Response:
         states=STATES,
         thresholds=list(THRESHOLDS),
         layers=LAYERS,
-        kinds=KINDS,
+        marks=MARKS,
         selected=set(query.getlist("id")),
         note=query.get("note", "") == "select",
         most=MAX_MERGED,
@@ -151,7 +151,7 @@ async def merging(request: Request) -> Response:
     one_bank = len({lesson.agent_id for lesson in lessons}) == 1
     back = f"/bank?{urlencode([('id', lesson.id) for lesson in lessons])}"
     worth = await worths(studio, lessons)
-    return render(request, "merging.html", lessons=lessons, kinds=KINDS, one_bank=one_bank, back=back, worth=worth)
+    return render(request, "merging.html", lessons=lessons, marks=MARKS, one_bank=one_bank, back=back, worth=worth)
 
 
 async def merge(request: Request) -> Response:

@@ -19,8 +19,8 @@ FIRST_RUNS = 20
 """The list first shows this many runs; each "more" doubles the number."""
 
 MAX_RUNS = 6
-KINDS: Mapping[str, str] = {"solved": "ok", "failed": "bad", "unjudged": "unknown", "error": "error"}
-"""The kind of badge for each status of a case."""
+MARKS: Mapping[str, str] = {"solved": "passed", "failed": "failed", "unjudged": "unjudged", "error": "error"}
+"""The mark of each status of a case."""
 FILTERS: Mapping[str, str] = {
     "": "all cases",
     "failures": "not solved by every run",
@@ -35,7 +35,7 @@ class Row:
 
     Attributes:
         ended: how many cases have ended.
-        counts: of each status the kind of badge, the status and the number of cases.
+        counts: of each status the mark, the status and the number of cases.
         stream: it is a stream, which has no report here.
     """
 
@@ -52,7 +52,7 @@ class Cell:
     """How a case ended in a run, and its scores after each trial. episodes: ids, one per sample or restart."""
 
     status: str
-    kind: str
+    mark: str
     scores: str
     text: str
     episodes: Sequence[str]
@@ -77,7 +77,7 @@ async def _row(studio: Studio, run: BenchRun) -> Row:
         method=method or "",
         model=str(run.options.get("model") or ""),
         ended=len(results),
-        counts=[(kind, status, counts[status]) for status, kind in KINDS.items() if counts[status]],
+        counts=[(mark, status, counts[status]) for status, mark in MARKS.items() if counts[status]],
         stream=method is None,
     )
 
@@ -124,7 +124,7 @@ def _cell(result: CaseResult) -> Cell:
     scores = result.episodes[0].scores if result.episodes else ()
     score_line = " → ".join("?" if score is None else f"{score:g}" for score in scores)
     text = result.text if result.status == "error" else ""  # any other text may reveal the target
-    return Cell(result.status, KINDS[result.status], score_line, text, [mark.episode for mark in result.episodes])
+    return Cell(result.status, MARKS[result.status], score_line, text, [mark.episode for mark in result.episodes])
 
 
 async def one_run(request: Request) -> Response:

@@ -15,8 +15,8 @@ from mulligan.studio.pages.lesson import address, text_of
 from mulligan.studio.rendering import render, studio_of
 from mulligan.studio.safety import form_of
 
-KINDS: Mapping[str, str] = {"queued": "", "running": "going", "waiting": "unknown", "failed": "error"}
-"""The kind of badge for each status of a job."""
+MARKS: Mapping[str, str] = {"queued": "note", "running": "running", "waiting": "unjudged", "failed": "error"}
+"""The mark of each status of a job."""
 
 
 async def queue(request: Request) -> Response:
@@ -25,7 +25,7 @@ async def queue(request: Request) -> Response:
         request,
         "queue.html",
         pending=await studio_of(request).bank.pending(),
-        kinds=KINDS,
+        marks=MARKS,
         live="/queue/live",
     )
 

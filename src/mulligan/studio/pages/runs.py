@@ -11,9 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mulligan.core.protocols import Brief
-from mulligan.pages import badge_kind, count, in_words, state, state_words, verdict
+from mulligan.pages import count, run_state, verdict
 from mulligan.plugins import Episode, StoreError
-from mulligan.studio.marks import kind_of_state
 from mulligan.studio.pages import episode
 from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, render, studio_of, with_query
 
@@ -34,15 +33,15 @@ class Row:
     """A run in the list.
 
     Attributes:
-        kind: of its badge.
-        dots: for each try the kind of badge of its verdict, and the verdict in words.
+        mark: of its state.
+        dots: for each try the mark of its verdict, and the verdict in words.
         reason: why the run paused.
         of: the kind of its task, else the name of the function or agent.
     """
 
     brief: Brief
     state: str
-    kind: str
+    mark: str
     dots: Sequence[tuple[str, str]] = ()
     seconds: float | None = None
     tokens: int | None = None
@@ -83,21 +82,19 @@ async def rows_of(studio: Studio, briefs: Sequence[Brief]) -> Sequence[Row]:
 
 async def _row(studio: Studio, brief: Brief) -> Row:
     running = brief.stop is None and await studio.store.holder(brief.id) is not None
-    current_state = state(brief, running)
-    kind = kind_of_state(brief, current_state)
     episode = await _episode(studio, brief)
+    state = run_state(episode or brief, running)
     owner = str(brief.head.settings.get("function") or brief.agent or "")
     if episode is None:
-        return Row(brief, state_words(current_state), kind, of=owner)
-    verdicts = [verdict(trial.feedback) for trial in episode.trials]
+        return Row(brief, state.word, state.mark, of=owner)
     return Row(
         brief,
-        state_words(current_state),
-        kind,
-        dots=[(badge_kind(mark), word) for mark, word in verdicts],
+        state.word,
+        state.mark,
+        dots=[verdict(trial.feedback) for trial in episode.trials],
         seconds=episode.seconds,
         tokens=episode.usage.tokens,
-        reason=in_words(episode.stop.detail) if episode.stop and current_state.startswith("paused") else "",
+        reason=state.detail if state.name.startswith("paused") else "",
         of=episode.task.kind or owner,
     )
 
