@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
     from mulligan.app.episode_pages import EpisodePages
     from mulligan.app.story import RunState, run_state
-    from mulligan.bench.report.shown import bench_report, method_of
+    from mulligan.bank.exchange.lesson_page import LessonPage, bank_title
+    from mulligan.bank.recall.prompt_text import held_back
+    from mulligan.bench.report.shown import bench_report, bench_rows
+    from mulligan.core.benchmarks import CaseResult
     from mulligan.core.rates import rate
     from mulligan.hooks.record import hook_record, hook_status, review_candidate
     from mulligan.text.arguments import renamed
-    from mulligan.text.charts import Chart, Curve, Point, legend, svg
+    from mulligan.text.charts import Chart, Curve, Point
     from mulligan.text.figures import used, when, zone
     from mulligan.text.formatting import labelled
-    from mulligan.text.pages import Block, Diff, Fence, Heading, Quote, Table, markdown
+    from mulligan.text.pages import Block, Fence, Heading, Quote, Table, markdown
     from mulligan.text.plain import count, one_line
     from mulligan.text.secrets import mask_json
     from mulligan.text.states import STATES, verdict
@@ -32,14 +35,17 @@ if TYPE_CHECKING:
 _HOMES = {
     "app.episode_pages": "EpisodePages",
     "app.story": "RunState run_state",
-    "bench.report.shown": "bench_report method_of",
+    "bank.exchange.lesson_page": "LessonPage bank_title",
+    "bench.report.shown": "bench_report bench_rows",
+    "bank.recall.prompt_text": "held_back",
+    "core.benchmarks": "CaseResult",
     "core.rates": "rate",
     "hooks.record": "hook_record hook_status review_candidate",
     "text.arguments": "renamed",
-    "text.charts": "Chart Curve Point legend svg",
+    "text.charts": "Chart Curve Point",
     "text.figures": "used when zone",
     "text.formatting": "labelled",
-    "text.pages": "Block Diff Fence Heading Quote Table markdown",
+    "text.pages": "Block Fence Heading Quote Table markdown",
     "text.plain": "count one_line",
     "text.secrets": "mask_json",
     "text.states": "STATES verdict",
@@ -51,35 +57,36 @@ _HOMES = {
 __all__ = [
     "STATES",
     "Block",
+    "CaseResult",
     "Chart",
     "Curve",
-    "Diff",
     "EpisodePages",
     "Fence",
     "Heading",
+    "LessonPage",
     "Point",
     "Quote",
     "RunState",
     "Table",
     "answer_of",
+    "bank_title",
     "bench_report",
+    "bench_rows",
     "count",
     "fragment",
     "harmless",
+    "held_back",
     "hook_record",
     "hook_status",
     "labelled",
-    "legend",
     "markdown",
     "mask_json",
-    "method_of",
     "one_line",
     "rate",
     "renamed",
     "review_candidate",
     "run_state",
     "style_sheet",
-    "svg",
     "truncate_text",
     "used",
     "verdict",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from mulligan.app.agents import ProjectAgent, project_agents
     from mulligan.app.config import Config, load, located_model, prompts_folder
+    from mulligan.app.doctor import check_machine
+    from mulligan.app.editing import rate_run
     from mulligan.app.lint import lint
     from mulligan.app.memory import open_bank
     from mulligan.app.model_roles import configured_model, is_role
@@ -31,9 +33,12 @@ if TYPE_CHECKING:
     from mulligan.core.codec import digest, event_from_json, from_json, to_json
     from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected, Stopped, advance, due
     from mulligan.core.home import home
+    from mulligan.core.lessons import LAYERS
     from mulligan.core.loop import Meter, scope
-    from mulligan.core.protocols import Observer, Store
+    from mulligan.core.operations import acting_as
+    from mulligan.core.protocols import Brief, Observer, Store
     from mulligan.core.records import StopReason
+    from mulligan.core.worth import Tally
     from mulligan.models.answers import answer_in
     from mulligan.models.catalog import open_embedder
     from mulligan.models.failures import Unreadable
@@ -61,6 +66,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "app.agents": "ProjectAgent project_agents",
     "app.config": "Config load located_model prompts_folder",
+    "app.doctor": "check_machine",
+    "app.editing": "rate_run",
     "app.lint": "lint",
     "app.memory": "open_bank",
     "app.model_roles": "configured_model is_role",
@@ -78,9 +85,12 @@ _HOMES = {
     "core.codec": "digest event_from_json from_json to_json",
     "core.episode": "Acted Evaluated Event Recalled Reflected Stopped advance due",
     "core.home": "home",
+    "core.lessons": "LAYERS",
     "core.loop": "Meter scope",
-    "core.protocols": "Observer Store",
+    "core.operations": "acting_as",
+    "core.protocols": "Brief Observer Store",
     "core.records": "StopReason",
+    "core.worth": "Tally",
     "models.answers": "answer_in",
     "models.catalog": "open_embedder",
     "models.failures": "Unreadable",
@@ -99,9 +109,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "LAYERS",
     "Acted",
     "Bank",
     "Bench",
+    "Brief",
     "Config",
     "Entry",
     "Evaluated",
@@ -122,8 +134,10 @@ __all__ = [
     "Stopped",
     "Store",
     "StoredJournal",
+    "Tally",
     "UnharmedJournal",
     "Unreadable",
+    "acting_as",
     "advance",
     "answer_in",
     "asked_twice",
@@ -131,6 +145,7 @@ __all__ = [
     "blocking",
     "both_ways",
     "call_of",
+    "check_machine",
     "check_resumable",
     "checked_fields",
     "configured_model",
@@ -168,6 +183,7 @@ __all__ = [
     "portal",
     "project_agents",
     "prompts_folder",
+    "rate_run",
     "read_object",
     "rest",
     "run_coroutine",

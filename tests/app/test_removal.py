@@ -208,10 +208,10 @@ async def test_lessons_stay_and_say_that_their_run_was_removed(store: Store) -> 
     ]
     await store.memory.lessons.add("", [Addition(lesson, lesson.id) for lesson in lessons])
     await mulligan.remove_runs(await mulligan.removable_runs("a", store=store), store=store)
-    from mulligan.bank.exchange.lesson_page import facts
+    from mulligan.bank.exchange.lesson_page import LessonPage
 
     kept = await store.memory.lessons.get("", ["x", "y"])
-    assert [facts(lesson, str)["episode"] for lesson in kept] == ["a.1 (run removed)", "b.1"]
+    assert [LessonPage(lesson).facts(str)["episode"] for lesson in kept] == ["a.1 (run removed)", "b.1"]
 
 
 async def test_a_record_that_cannot_be_read_is_no_reason_to_remove_what_belongs_to_it(

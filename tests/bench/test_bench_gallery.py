@@ -19,7 +19,7 @@ from mulligan.bench.report.plot import by_tries, check_ending
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput
 from mulligan.store.sqlite import SqliteStore
-from mulligan.text.charts import COLOURS, LABEL_HEIGHT, height, svg
+from mulligan.text.charts import COLOURS, LABEL_HEIGHT, height
 from mulligan.text.pages import markdown
 
 TARGET = "the-hidden-target"
@@ -29,15 +29,15 @@ def test_the_curve_is_that_of_the_figures() -> None:
     a = recorded(case(0, 0, 1), case(0, 1), case(1), case(0, 0, 0), id="a")
     b = recorded(case(0, 0, 1), case(0, 0, 0), case(0, 0, 0), case(0, 0, 0), id="b")
     report = make_report([a, b])
-    lines = re.findall(r'<polyline .*points="([^"]+)"', svg(by_tries(report)))
+    lines = re.findall(r'<polyline .*points="([^"]+)"', by_tries(report).svg())
     assert len(lines) == 2
     for line, run in zip(lines, report.runs, strict=True):
         shares = [at.solved.value or 0.0 for at in run.figures.trials]
         heights = [float(place.partition(",")[2]) for place in line.split()]
         assert len(heights) == 3
         assert heights == [height(share) for share in shares]
-    ElementTree.fromstring(svg(by_tries(report), alone=True))
-    assert svg(by_tries(report)) == svg(by_tries(report))
+    ElementTree.fromstring(by_tries(report).svg(alone=True))
+    assert by_tries(report).svg() == by_tries(report).svg()
 
 
 def test_lines_are_named_where_they_end_and_what_is_not_a_result_says_so() -> None:
@@ -48,7 +48,7 @@ def test_lines_are_named_where_they_end_and_what_is_not_a_result_says_so() -> No
         recorded(case(None, None), case(0, status="error"), id="d", model="local:y@1"),
     ]
     charts = [by_tries(make_report([run])) for run in runs]
-    text = svg(replace(charts[0], curves=[curve for chart in charts for curve in chart.curves]), alone=True)
+    text = replace(charts[0], curves=[curve for chart in charts for curve in chart.curves]).svg(alone=True)
     for said in (r"\(n=1\)", r", no result \(n=1\)", r", oracle \(n=1\)", r"\(n=0\): nothing scored"):
         assert re.search(rf">reflexion[^<]*{said}</text>", text), said
     places = [float(y) for y in re.findall(r'<text [^>]*fill="#[^>]* y="([\d.]+)">reflexion', text)]
@@ -58,8 +58,8 @@ def test_lines_are_named_where_they_end_and_what_is_not_a_result_says_so() -> No
 
 
 def test_one_trial_and_no_case_can_be_drawn() -> None:
-    assert svg(by_tries(make_report([recorded(case(1))]))).startswith("<svg")
-    assert svg(by_tries(make_report([recorded(total=3)])), alone=True).startswith("<svg")
+    assert by_tries(make_report([recorded(case(1))])).svg().startswith("<svg")
+    assert by_tries(make_report([recorded(total=3)])).svg(alone=True).startswith("<svg")
 
 
 @pytest.mark.parametrize("path", ["curve.jpg", "curve", "svg", "curve.png"])

@@ -40,7 +40,6 @@ from mulligan.core.protocols import Store
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Case, Task
 from mulligan.store import open_store
-from mulligan.text.charts import svg
 from mulligan.text.pages import plain
 
 SUPPORT = Path(__file__).parent.parent / "support"
@@ -230,7 +229,7 @@ async def test_rows_and_curves(store: Store, tmp_path: Path) -> None:
     chart = learning_curves(report)
     assert [len(curve.points) for curve in chart.curves] == [12, 12]
     assert [place for place, _ in chart.marks] == [6.5]
-    assert svg(chart, alone=True).startswith("<svg")
+    assert chart.svg(alone=True).startswith("<svg")
     json.dumps(report.to_json(), allow_nan=False)
 
 

@@ -17,7 +17,7 @@ from lesson_kit import ALL, entry
 from postgres_server import PostgresServer, database, server
 
 import mulligan
-from mulligan.app.doctor import report
+from mulligan.app.doctor import check_machine
 from mulligan.cli.main import cli
 from mulligan.core.episode import Acted
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
@@ -238,10 +238,10 @@ def test_the_commands(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Close files" in run("memory", "search", "--agent-id", "ann", "close files")
     assert "mulligan_tests_ann, for the agent 'ann'" in run("store", "status")
     run("memory", "verify")
-    (row,) = [row for row in report() if row.name == "store"]
+    (row,) = [row for row in check_machine().rows if row.name == "store"]
     assert (row.ok, "mulligan_tests_ann" in row.detail) == (True, True)
     monkeypatch.setenv("MULLIGAN_STORE", server().owner_of(place))
-    (row,) = [row for row in report() if row.name == "store"]
+    (row,) = [row for row in check_machine().rows if row.name == "store"]
     assert (row.ok, "is a superuser" in row.remedy) == (False, True)
 
 

@@ -15,7 +15,7 @@ from mulligan.bench.report.figures import make_report
 from mulligan.bench.report.plot import spending
 from mulligan.core.records import Usage
 from mulligan.store import open_store
-from mulligan.text.charts import Chart, Curve, Point, counting_ticks, height, svg
+from mulligan.text.charts import Chart, Curve, Point, counting_ticks, height
 
 
 @pytest.fixture
@@ -108,9 +108,9 @@ async def test_what_cannot_be_compared_is_said() -> None:
 def test_a_curve_keeps_its_gaps_and_its_frame() -> None:
     points = [Point(2, 0.5, 0.25, 0.75), Point(3, 1.0, 0.5, 1.0)]
     chart = Chart(name="c", title="", axis_label="", ticks=counting_ticks(3), curves=[Curve("a", points)])
-    (line,) = re.findall(r'<polyline .*points="([^"]+)"', svg(chart))
+    (line,) = re.findall(r'<polyline .*points="([^"]+)"', chart.svg())
     (left, foot, right) = (chart.place(1), height(0), chart.place(3))
     places = [tuple(map(float, place.split(","))) for place in line.split()]
     assert places == [((left + right) / 2, (height(1) + foot) / 2), (right, height(1))]
-    alone = svg(replace(chart, curves=[Curve("a", points[:1])]))
+    alone = replace(chart, curves=[Curve("a", points[:1])]).svg()
     assert ("<polyline" in alone, "<polygon" in alone, alone.count('class="curve')) == (False, False, 1)

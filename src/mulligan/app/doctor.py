@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -19,25 +21,35 @@ from mulligan.sandbox.doctor import DoctorRow
 from mulligan.sandbox.doctor import report as sandbox_rows
 from mulligan.store import file_of, open_store, shown_address
 
-NEEDED = frozenset({"sandbox", "store", "local models"})
-"""The rows that `mulligan solve` without options needs."""
 PROBE_BYTES = 1 << 16
 """Bytes that are written to test the disk, and removed again."""
 LOCK_WAIT = 2.0
 """Seconds to wait if another process has locked the store."""
 
 
-def report(config: Config | None = None) -> list[DoctorRow]:
-    """The rows of all checks. Raises `InvalidInput` for a broken mulligan.toml."""
+@dataclass(frozen=True)
+class MachineReport:
+    """What works on this machine.
+
+    Attributes:
+        essentials: the names of the rows that `mulligan solve` without options needs.
+    """
+
+    rows: Sequence[DoctorRow]
+    essentials: Collection[str] = ("sandbox", "store", "local models")
+
+    @property
+    def fine(self) -> bool:
+        """Whether every essential row is fine."""
+        return all(row.ok for row in self.rows if row.name in self.essentials)
+
+
+def check_machine(config: Config | None = None) -> MachineReport:
+    """Runs all checks. Raises `InvalidInput` for a broken mulligan.toml."""
     python = DoctorRow("python", True, f"{platform.python_version()} on {platform.system()}")
     config = config or load()
     embedder = str(config.table("memory").get("embedder", "local"))
-    return [python, *sandbox_rows(), _store(config), *_extras(), *_weights(embedder)]
-
-
-def fine(rows: list[DoctorRow]) -> bool:
-    """Whether every row that the defaults need is fine."""
-    return all(row.ok for row in rows if row.name in NEEDED)
+    return MachineReport([python, *sandbox_rows(), _store(config), *_extras(), *_weights(embedder)])
 
 
 def _store(config: Config) -> DoctorRow:

@@ -79,14 +79,20 @@ async def revise(
         return entry.episode.trials[number - 1]
 
 
-async def rate(store: Store, run: str, trial: int | None, score: float, comment: str, by: str) -> Episode:
+async def rate_run(
+    store: Store, run: str, score: float, *, trial: int | None = None, comment: str = "", by: str | None = None
+) -> Episode:
     """Records a person's score of a run's result, or of the lesson of this trial.
+
+    Args:
+        score: from 0 to 1; higher is better.
+        by: the person's name. None: the user of this machine.
 
     Raises:
         InvalidInput: the score is not from 0 to 1, or the trial has no lesson.
         LeaseLost: a process is working on the episode.
     """
-    rating = Rating.given(score, by, round(time.time(), 3), comment, trial)
+    rating = Rating.given(score, person() if by is None else by, round(time.time(), 3), comment, trial)
     async with Ledger(store).hold(await _only(store, run)) as entry:
         if trial is not None:
             reflection = _trial(entry.episode, trial).reflection or Reflection("")

@@ -327,7 +327,13 @@ class Bank:
         return await self.get((*learned.lessons, *learned.folded)[0])
 
     async def edit(
-        self, id: str, change: Callable[[Lesson], Mapping[str, Any]] | None = None, /, **fields: Any
+        self,
+        id: str,
+        change: Callable[[Lesson], Mapping[str, Any]] | None = None,
+        /,
+        *,
+        read: Lesson | None = None,
+        **fields: Any,
     ) -> Lesson:
         """Changes only these fields of a lesson. Its history keeps the earlier text.
 
@@ -335,11 +341,15 @@ class Bank:
             id: The lesson's id.
             change: Returns further fields from the lesson as it is at the time of writing, for example to add a tag. If
                 it raises an error, nothing is changed.
+            read: The lesson that the new values were chosen for. If somebody else has changed one of these fields since
+                then, this raises `LessonChanged`.
             fields: The new values by name.
         """
         fields = checked_fields(fields)
 
         def edited(now: Lesson) -> Lesson:
+            if read is not None:
+                changes.ensure_current(read, now, fields)
             return replace(now, **fields, **(checked_fields(change(now)) if change else {}))
 
         return await self._changed(id, "edited", edited)

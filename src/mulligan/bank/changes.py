@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,21 +39,13 @@ def rated(lesson: Lesson, rating: Rating) -> Lesson:
     return replace(lesson, ratings=(*lesson.ratings, rating), confirmed=confirmed)
 
 
-def since(read: Lesson, fields: Mapping[str, Any]) -> Callable[[Lesson], Mapping[str, Any]]:
-    """For `Bank.edit`: sets these fields, unless somebody else has changed one of them since the lesson was `read`.
-
-    The returned function raises `LessonChanged` in that case.
-    """
-
-    def changed(now: Lesson) -> Mapping[str, Any]:
-        if others := [name for name in fields if getattr(now, name) not in (getattr(read, name), fields[name])]:
-            raise LessonChanged(
-                f"Someone changed the {' and the '.join(others)} of lesson {now.id} since you began. Your change was "
-                "not saved: reload the lesson and edit its current version."
-            )
-        return fields
-
-    return changed
+def ensure_current(read: Lesson, current: Lesson, fields: Mapping[str, Any]) -> None:
+    """Raises `LessonChanged` if somebody else has changed one of these fields since the lesson was `read`."""
+    if others := [name for name in fields if getattr(current, name) not in (getattr(read, name), fields[name])]:
+        raise LessonChanged(
+            f"Someone changed the {' and the '.join(others)} of lesson {current.id} since you began. Your change was "
+            "not saved: reload the lesson and edit its current version."
+        )
 
 
 def _instead(lesson: Lesson) -> str:

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from mulligan.app.doctor import fine, report
+from mulligan.app.doctor import check_machine
 from mulligan.cli.terminal import columns, emit, symbol
 
 
@@ -16,13 +16,13 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
 
     Exit status: 0 if everything that the defaults need works, otherwise 1.
     """
-    rows = report()
+    report = check_machine()
     if as_json:
-        emit(json.dumps({"fine": fine(rows), "rows": [row._asdict() for row in rows]}, indent=2))
-        ctx.exit(0 if fine(rows) else 1)
+        emit(json.dumps({"fine": report.fine, "rows": [row._asdict() for row in report.rows]}, indent=2))
+        ctx.exit(0 if report.fine else 1)
     cells: list[tuple[str, str, str]] = []
-    for row in rows:
+    for row in report.rows:
         cells.append((symbol(row.ok), row.name, row.detail))
         cells += [("", "", f"-> {row.remedy}")] if row.remedy else []
     emit(columns(cells, heading=False))
-    ctx.exit(0 if fine(rows) else 1)
+    ctx.exit(0 if report.fine else 1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_ori
 import click
 
 from mulligan.app.config import load, project_here
-from mulligan.bank.exchange.lesson_page import around, existing, outcomes_of
+from mulligan.bank.exchange.lesson_page import LessonPage, existing, outcomes_of
 from mulligan.cli import memory_words
 from mulligan.cli.commands import with_examples
 from mulligan.cli.counting import Counting
@@ -278,7 +278,7 @@ async def show(bank: Bank, id: str, as_json: bool) -> None:
         lessons = await existing(bank, (*receipt.lessons, *receipt.withheld))
         emit(dumped(to_json(receipt)) if as_json else memory_words.receipt_story(receipt, lessons))
         return
-    its = await around(bank, lesson)
+    its = await LessonPage(lesson).relatives(bank)
     if as_json:
         links = [to_json(link) for link, _ in its.near]
         ids = {name: [one.id for one in lessons] for name, lessons in its.lineage.items()}

@@ -17,7 +17,6 @@ from mulligan.app.guards import MAX_PATTERN, Record, Trial, guardable, may_be_pr
 from mulligan.app.sessions import project_bank
 from mulligan.app.teaching import memory_command
 from mulligan.bank.bank import Bank
-from mulligan.bank.changes import since
 from mulligan.bank.exchange.importing import archives_from_json
 from mulligan.bank.exchange.lesson_page import markdown
 from mulligan.bank.exchange.marked_block import with_block
@@ -189,7 +188,7 @@ async def _ask(bank: Bank, waiting: Sequence[tuple[Lesson, Trial | None]]) -> No
             if key in "we":
                 text = click.edit(lesson.content)
                 if text and text.strip() and text.strip() != lesson.content:
-                    lesson = await bank.edit(lesson.id, since(lesson, {"content": text}))
+                    lesson = await bank.edit(lesson.id, read=lesson, content=text)
                     emit(_page(lesson))
                 continue
             try:

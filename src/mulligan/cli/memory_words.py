@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from mulligan.app.teaching import restore_command
 from mulligan.bank.exchange.audit import Decided
-from mulligan.bank.exchange.lesson_page import bank_title, brief, facts, state_word
+from mulligan.bank.exchange.lesson_page import LessonPage, bank_title
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, columns, drawn, on_terminal, one_line
@@ -39,17 +39,17 @@ def lesson_rows(lessons: Sequence[Lesson], *, banks: bool) -> str:
 
     A terminal has banks by their titles, and states only where a lesson is not active.
     """
-    some = dict.fromkeys(name for lesson in lessons for name in brief(lesson))
-    states = not on_terminal() or any(state_word(lesson) != "active" for lesson in lessons)
+    some = dict.fromkeys(name for lesson in lessons for name in LessonPage(lesson).brief)
+    states = not on_terminal() or any(LessonPage(lesson).state != "active" for lesson in lessons)
     of_some = (*(("bank",) if banks else ()), *(("state",) if states else ()), "nature", *some)
     headings = ("id", *of_some, "learned from", "uses", "created", "title")
     rows = [
         (
             lesson.id[:SHORT],
             *((bank_title(lesson.agent_id) if on_terminal() else bank_name(lesson.agent_id),) if banks else ()),
-            *((state_word(lesson),) if states else ()),
+            *((LessonPage(lesson).state,) if states else ()),
             lesson.nature if lesson.confirmed else f"{lesson.nature}?",
-            *(one_line(brief(lesson).get(name, "-"), 30) for name in some),
+            *(one_line(LessonPage(lesson).brief.get(name, "-"), 30) for name in some),
             lesson.outcome,
             str(lesson.uses),
             when(lesson.created)[:10],
@@ -77,7 +77,7 @@ def found(recall: Recall, project: str = "", *, of: str = "") -> str:
 def _found(n: int, lesson: Lesson, project: str, of: str) -> str:
     score = "" if lesson.score is None else f"{lesson.score:.2f}  "
     kind = f"from a {lesson.outcome}" if lesson.nature == "strategy" else mark(lesson, project)
-    about = ", ".join([kind, *(one_line(text, 30) for text in brief(lesson).values()), lesson.id[:SHORT]])
+    about = ", ".join([kind, *(one_line(text, 30) for text in LessonPage(lesson).brief.values()), lesson.id[:SHORT]])
     bank = f", bank {of}" if of else ""
     head = f"{n}. {score}{one_line(lesson.title, 100)}  ({about}{bank})"
     return "\n".join([head, *("   " + line for text in _texts(lesson) for line in text.splitlines())])
@@ -151,7 +151,7 @@ def _recall_json(query: str, recall: Recall) -> dict[str, Json]:
 
 def story(lesson: Lesson, lineage: Mapping[str, Sequence[Lesson]], near: Sequence[tuple[Link, Lesson]]) -> str:
     """A whole lesson: its fields, its text, what it was merged from or into, and similar lessons."""
-    known = "\n".join(f"{name + ':':<15}{one_line(text, 400)}" for name, text in facts(lesson, when).items())
+    known = "\n".join(f"{name + ':':<15}{one_line(text, 400)}" for name, text in LessonPage(lesson).facts(when).items())
     blocks = [one_line(lesson.title, 200), known]
     blocks += _texts(lesson)
     for title, lessons in lineage.items():

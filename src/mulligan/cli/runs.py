@@ -199,10 +199,10 @@ _DECISIONS: Mapping[str, Any] = {"text": "written", "edit": "edited", "veto": "v
 @click.option("--trial", type=int, metavar="N", help="Rate the lesson of this try instead of the result.")
 def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given: Any) -> None:
     """Rate the result of RUN, or one of its lessons. SCORE is from 0 to 1; higher is better."""
-    from mulligan.app.editing import person, rate
+    from mulligan.app.editing import rate_run
 
-    score, who = score_of(given), person() if by is None else by
-    with_store(lambda store: rate(store, run, trial, score, comment, who))
+    score = score_of(given)
+    with_store(lambda store: rate_run(store, run, score, trial=trial, comment=comment, by=by))
     say(f"{'The result' if trial is None else f'The lesson of try {trial}'} was rated {score:g}.")
 
 

@@ -16,6 +16,7 @@ from mulligan.core.remarks import Rating
 # What a lesson is about: this action, this plan, or a habit of the agent.
 Layer: TypeAlias = Literal["tactical", "strategic", "metacognitive"]
 LAYERS: tuple[Layer, ...] = ("tactical", "strategic", "metacognitive")
+"""The layers of lessons, from the most special to the most general."""
 LessonState: TypeAlias = Literal["active", "retired", "superseded", "quarantined"]
 # A fact holds for one project, with its names and values; a strategy for a kind of task; a query pair for one graph.
 Nature: TypeAlias = Literal["fact", "strategy", "query_pair"]

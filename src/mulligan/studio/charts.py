@@ -1,6 +1,6 @@
 """Computes the charts of the studio: effects of lessons, success by relevance, and runs by day.
 
-templates/intervals.svg draws `Intervals`, templates/history.svg draws `History`, and `mulligan.pages.svg` a `Chart`.
+templates/intervals.svg draws `Intervals`, templates/history.svg draws `History`, and `Chart.svg` a `Chart`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mulligan.core.worth import Tally, Uplift
 from mulligan.pages import Chart, Curve, Point, Table, rate
+from mulligan.running import Tally
 
 WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 640, 34, 190, 32, 24, 44
 LABEL_LENGTH = 26
@@ -21,7 +21,7 @@ class Bar:
     """An effect at (x, y), with its interval from low to high. All are pixels of the chart."""
 
     label: str
-    uplift: Uplift
+    tally: Tally
     y: float
     x: float
     low: float
@@ -42,18 +42,18 @@ class Intervals:
 
 def intervals(tallies: Sequence[tuple[str, Tally]]) -> Intervals:
     """How much each entry raises the success rate. Entries without a measured effect are left out."""
-    measured = [(label, uplift) for label, tally in tallies if (uplift := tally.uplift)]
+    measured = [(label, tally, uplift) for label, tally in tallies if (uplift := tally.uplift)]
     height = TOP + ROW * len(measured) + BOTTOM
     bars = [
         Bar(
             label[:LABEL_LENGTH],
-            uplift,
+            tally,
             y=TOP + ROW * (n + 0.5),
             x=_across(uplift.mean),
             low=_across(uplift.low),
             high=_across(uplift.high),
         )
-        for n, (label, uplift) in enumerate(measured)
+        for n, (label, tally, uplift) in enumerate(measured)
     ]
     ticks = [(_across(percent / 100), f"{percent:+d}" if percent else "0") for percent in range(-100, 101, 50)]
     return Intervals(WIDTH, height, (LEFT, TOP, WIDTH - RIGHT, height - BOTTOM), _across(0.0), ticks, bars)

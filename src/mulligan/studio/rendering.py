@@ -15,17 +15,17 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from mulligan.bank.exchange.lesson_page import bank_title, brief, state_word
 from mulligan.pages import (
     STATES,
     Block,
     Chart,
     Fence,
+    LessonPage,
     Quote,
+    bank_title,
     count,
     fragment,
     one_line,
-    svg,
     used,
     when,
     zone,
@@ -141,8 +141,7 @@ def environment() -> Environment:
         chart=chart,
         start=start,
         bank=bank_title,
-        brief=brief,
-        state=state_word,
+        page=LessonPage,
     )
     return templates
 
@@ -174,4 +173,4 @@ def blocks(contents: Iterable[Block]) -> Markup:
 
 def chart(picture: Chart) -> Markup:
     """A chart as SVG in the colours of the page."""
-    return Markup(svg(picture))
+    return Markup(picture.svg())

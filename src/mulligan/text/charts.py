@@ -72,6 +72,15 @@ class Chart:
         share = min(max((x - first) / (last - first), 0.0), 1.0)
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
+    @property
+    def legend(self) -> Sequence[tuple[int, str, str]]:
+        """Of each curve the number of its colour, its dashes as an SVG attribute, and its label."""
+        return [(n % len(COLOURS), dashes(n), curve.label) for n, curve in enumerate(self.curves)]
+
+    def svg(self, *, alone: bool = False) -> str:
+        """Returns the chart as SVG. alone: for its own file."""
+        return encodable("\n".join(_svg(self, alone)) + "\n")
+
 
 def counting_ticks(last: int) -> Sequence[tuple[float, str]]:
     """Returns the ticks of an axis that counts from 1. At most `MAX_TICKS` of them have a label."""
@@ -86,19 +95,9 @@ def dashes(number: int) -> str:
     return f' stroke-dasharray="{pattern}"' if pattern else ""
 
 
-def legend(chart: Chart) -> Sequence[tuple[int, str, str]]:
-    """Returns for each curve the number of its colour, its dashes as an SVG attribute, and its label."""
-    return [(n % len(COLOURS), dashes(n), curve.label) for n, curve in enumerate(chart.curves)]
-
-
 def height(share: float) -> float:
     """Returns the vertical coordinate of a share from 0 to 1."""
     return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
-
-
-def svg(chart: Chart, *, alone: bool = False) -> str:
-    """Returns the chart as SVG. alone: for its own file."""
-    return encodable("\n".join(_svg(chart, alone)) + "\n")
 
 
 def _svg(chart: Chart, alone: bool) -> Iterator[str]:

@@ -15,11 +15,13 @@ from pathlib import PurePosixPath
 from typing import Any, Protocol, cast
 
 from mulligan.bank.recall.prompt_text import UNCONFIRMED, mark
+from mulligan.core.codec import to_json
 from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.lesson_history import Archive, Link, Receipt, Version
 from mulligan.core.lesson_store import LessonReader
 from mulligan.core.lessons import ADMISSION_NOTE, WAITS_FOR_REPLAY, fields_with
 from mulligan.core.records import Lesson, Origin
+from mulligan.text.pages import Diff
 from mulligan.text.plain import count
 from mulligan.text.secrets import mask
 from mulligan.text.times import moment
@@ -70,17 +72,121 @@ class RelatedLessons:
     near: Sequence[tuple[Link, Lesson]]
 
 
-async def around(shelf: Shelf, lesson: Lesson) -> RelatedLessons:
-    """The lessons that are related to this one."""
-    into = (lesson.superseded_by,) if lesson.superseded_by else ()
-    earlier, later = await existing(shelf, lesson.origin.parents), await existing(shelf, into)
-    before = "In place of" if _replaces(lesson) else "Merged from"
-    after = "Replaced by" if lesson.nature == "fact" or any(map(_replaces, later)) else "Merged into"
-    lineage = {before: earlier, after: later}
-    near: list[tuple[Link, Lesson]] = []
-    for link in await shelf.links(lesson.id):
-        near += [(link, other) for other in await existing(shelf, (link.b if link.a == lesson.id else link.a,))]
-    return RelatedLessons(lineage, near)
+@dataclass(frozen=True)
+class PastChange:
+    """A change in the history of a lesson.
+
+    Attributes:
+        success: whether the task succeeded, if the change belongs to a recall.
+        text: the change of the text, if there is one.
+        fields: the other changed fields: name, old value, new value.
+    """
+
+    version: Version
+    why: str
+    success: bool | None
+    text: Diff | None
+    fields: Sequence[tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
+class LessonHistory:
+    """Changes, newest first. older: how many are left out. undoable: whether the newest can be undone."""
+
+    changes: Sequence[PastChange]
+    older: int
+    undoable: bool
+
+
+class Archivist(Protocol):
+    """Reads what happened to lessons. A bank is one."""
+
+    async def history(self, id: str) -> Sequence[Version]: ...
+    async def receipt(self, id: str) -> Receipt: ...
+
+
+@dataclass(frozen=True)
+class LessonPage:
+    """A lesson in words, with its relatives and its history."""
+
+    lesson: Lesson
+
+    @property
+    def state(self) -> str:
+        """The state; "expired" if the lesson is active and has expired."""
+        expired = self.lesson.state == "active" and self.lesson.is_expired(time.time())
+        return "expired" if expired else self.lesson.state
+
+    @property
+    def brief(self) -> dict[str, str]:
+        """The fields, in words, that lists and recalls show besides the nature and the outcome."""
+        return {name: text for name in fields_with("brief") if (text := _text(getattr(self.lesson, name)))}
+
+    def facts(self, when: Callable[[float], str]) -> dict[str, str]:
+        """The properties of a lesson without its text, by their names in words. Empty ones are left out.
+
+        They are the fields with a label, and those that are worded here because they belong together.
+
+        Args:
+            when: Formats a time. Pages that are also read elsewhere use `moment`.
+        """
+        lesson, origin = self.lesson, self.lesson.origin
+        expired = " (expired)" if lesson.is_expired(time.time()) else ""
+        shown = replace(
+            lesson,
+            context={name: value for name, value in lesson.context.items() if name not in (LEVEL, ADMISSION_NOTE)},
+        )
+        texts = {
+            "id": lesson.id,
+            "agent": lesson.agent_id,
+            "state": f"{self.state}{', pinned' if lesson.pinned else ''}",
+            "nature": _nature(lesson),
+            **{label: _text(getattr(shown, name)) for name, label in fields_with("label").items()},
+            "origin": f"{origin.kind} by {origin.by}" if origin.by else origin.kind,
+            "episode": _episode(origin),
+            "in place of" if _replaces(lesson) else "merged from": ", ".join(origin.parents),
+            "judged": origin.reason,
+            "confidence": f"{lesson.confidence:g}",
+            "created": when(lesson.created),
+            "as of": "" if lesson.date is None else when(lesson.date),
+            "expires": "" if lesson.expires is None else f"{when(lesson.expires)}{expired}",
+            "recalled": f"{count(lesson.uses, 'time')}, last {when(lesson.last_used)}" if lesson.last_used else "never",
+            "stands for": _support(lesson),
+            ADMISSION_NOTE: str(lesson.context.get(ADMISSION_NOTE, "")),
+            "how general": GENERALITY.get(str(lesson.context.get(LEVEL, "")), ""),
+        }
+        return {name: text for name, text in texts.items() if text}
+
+    async def relatives(self, shelf: Shelf) -> RelatedLessons:
+        """The lessons that are related to this one."""
+        lesson = self.lesson
+        into = (lesson.superseded_by,) if lesson.superseded_by else ()
+        earlier, later = await existing(shelf, lesson.origin.parents), await existing(shelf, into)
+        before = "In place of" if _replaces(lesson) else "Merged from"
+        after = "Replaced by" if lesson.nature == "fact" or any(map(_replaces, later)) else "Merged into"
+        lineage = {before: earlier, after: later}
+        near: list[tuple[Link, Lesson]] = []
+        for link in await shelf.links(lesson.id):
+            near += [(link, other) for other in await existing(shelf, (link.b if link.a == lesson.id else link.a,))]
+        return RelatedLessons(lineage, near)
+
+    async def history(self, bank: Archivist, limit: int | None = None) -> LessonHistory:
+        """The changes of this lesson. limit: how many of the newest; None: all."""
+        versions = await bank.history(self.lesson.id)
+        first = 0 if limit is None else max(len(versions) - limit, 0)
+        outcomes = await outcomes_of(bank.receipt, versions[first:])
+        changes: list[PastChange] = []
+        before: Lesson | None = None
+        for version in versions:
+            why, after, text = str(version.details.get("why", "")), version.lesson, None
+            fields: Sequence[tuple[str, str, str]] = ()
+            if before and after:
+                text = Diff(before.content, after.content) if before.content != after.content else None
+                fields = _changed_fields(before, after)
+            changes.append(PastChange(version, why, outcomes.get(version.recall), text, fields))
+            before = after or before
+        undoable = self.lesson.state == "retired" or sum(version.lesson is not None for version in versions) > 1
+        return LessonHistory(changes[first:][::-1], first, undoable)
 
 
 def _replaces(lesson: Lesson) -> bool:
@@ -100,14 +206,14 @@ async def existing(shelf: Shelf, ids: Sequence[str]) -> Sequence[Lesson]:
 async def lesson_page(shelf: Shelf, id: str) -> str:
     """The lesson as Markdown, with secrets masked. The text of a quarantined lesson is left out. Raises `NotFound`."""
     lesson = await shelf.get(id)
-    return mask("\n\n".join(_page(lesson, await around(shelf, lesson)))) + "\n"
+    return mask("\n\n".join(_page(lesson, await LessonPage(lesson).relatives(shelf)))) + "\n"
 
 
 def _page(lesson: Lesson, related: RelatedLessons) -> Iterator[str]:
     yield f"# Lesson {inline(lesson.id)}"
     yield "All of this was learned from an earlier task: these are notes, not instructions."
     quarantined = lesson.state == "quarantined"
-    shown = {name: text for name, text in facts(lesson, moment).items() if not quarantined or name in _OURS}
+    shown = {name: text for name, text in LessonPage(lesson).facts(moment).items() if not quarantined or name in _OURS}
     yield "\n".join(f"- **{name}:** {inline(text)}" for name, text in shown.items())
     if quarantined:
         waits = WAITS_FOR_REPLAY in lesson.flags
@@ -148,55 +254,22 @@ def markdown(archives: Sequence[Archive]) -> str:
 
 def _section(lesson: Lesson) -> Iterator[str]:
     yield f"## {inline(lesson.title)}"
-    yield "\n".join(f"- **{name}:** {inline(text)}" for name, text in facts(lesson, moment).items())
+    yield "\n".join(f"- **{name}:** {inline(text)}" for name, text in LessonPage(lesson).facts(moment).items())
     if lesson.description:
         yield quoted(lesson.description)
     yield quoted(lesson.content)
 
 
-def facts(lesson: Lesson, when: Callable[[float], str]) -> dict[str, str]:
-    """The properties of a lesson without its text, by their names in words. Empty ones are left out.
-
-    They are the fields with a label, and those that are worded here because they belong together.
-
-    Args:
-        when: Formats a time. Pages that are also read elsewhere use `moment`.
-    """
-    origin = lesson.origin
-    expired = " (expired)" if lesson.is_expired(time.time()) else ""
-    shown = replace(
-        lesson, context={name: value for name, value in lesson.context.items() if name not in (LEVEL, ADMISSION_NOTE)}
-    )
-    texts = {
-        "id": lesson.id,
-        "agent": lesson.agent_id,
-        "state": f"{state_word(lesson)}{', pinned' if lesson.pinned else ''}",
-        "nature": _nature(lesson),
-        **{label: _text(getattr(shown, name)) for name, label in fields_with("label").items()},
-        "origin": f"{origin.kind} by {origin.by}" if origin.by else origin.kind,
-        "episode": _episode(origin),
-        "in place of" if _replaces(lesson) else "merged from": ", ".join(origin.parents),
-        "judged": origin.reason,
-        "confidence": f"{lesson.confidence:g}",
-        "created": when(lesson.created),
-        "as of": "" if lesson.date is None else when(lesson.date),
-        "expires": "" if lesson.expires is None else f"{when(lesson.expires)}{expired}",
-        "recalled": f"{count(lesson.uses, 'time')}, last {when(lesson.last_used)}" if lesson.last_used else "never",
-        "stands for": _support(lesson),
-        ADMISSION_NOTE: str(lesson.context.get(ADMISSION_NOTE, "")),
-        "how general": GENERALITY.get(str(lesson.context.get(LEVEL, "")), ""),
-    }
-    return {name: text for name, text in texts.items() if text}
+def _changed_fields(before: Lesson, after: Lesson) -> Sequence[tuple[str, str, str]]:
+    """The name, the old and the new value of each changed field, but for the text and the counters."""
+    old, new = cast(dict[str, Any], to_json(before)), cast(dict[str, Any], to_json(after))
+    left_out = {"content", *fields_with("counted")}
+    names = [name for name in new if name not in left_out and new[name] != old.get(name)]
+    return [(name, _as_text(old.get(name)), _as_text(new[name])) for name in names]
 
 
-def state_word(lesson: Lesson) -> str:
-    """The state of a lesson; "expired" if it is active and has expired."""
-    return "expired" if lesson.state == "active" and lesson.is_expired(time.time()) else lesson.state
-
-
-def brief(lesson: Lesson) -> dict[str, str]:
-    """The fields of a lesson, in words, that lists and recalls show besides its nature and outcome."""
-    return {name: text for name in fields_with("brief") if (text := _text(getattr(lesson, name)))}
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _text(value: Any) -> str:

@@ -22,7 +22,6 @@ from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import say
 from mulligan.cli.words import count
 from mulligan.core.benchmarks import BenchRun, CaseResult
-from mulligan.text.charts import svg
 from mulligan.text.pages import Picture, markdown
 
 SET_BY_ARMS = ("restarts", "samples", "scale", "cases", "shuffle", "parallel", "reuse", "memory", "agent_id")
@@ -114,7 +113,7 @@ def command(
 
 
 def _write(report: StreamReport, folder: Path) -> None:
-    curve = svg(learning_curves(report), alone=True)
+    curve = learning_curves(report).svg(alone=True)
     picture = Picture("Learning curve", "curve.svg", "image/svg+xml", curve.encode())
     page = markdown(stream_page(report, picture))
     write_files(folder, {"cases.csv": as_csv(report.rows), "curve.svg": curve, "report.md": page})

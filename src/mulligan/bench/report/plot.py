@@ -10,7 +10,7 @@ from mulligan.bench.report.figures import Report
 from mulligan.bench.report.page import kind_of
 from mulligan.core.errors import InvalidInput
 from mulligan.core.rates import Rate
-from mulligan.text.charts import Chart, Curve, Point, counting_ticks, svg
+from mulligan.text.charts import Chart, Curve, Point, counting_ticks
 from mulligan.text.pages import Picture, Table
 
 _KIND_NOTES = {"oracle": ", oracle", "scripted": ", no result"}
@@ -91,7 +91,7 @@ def write(chart: Chart, path: Path, folder: Path) -> Picture:
 
     Raises `InvalidInput` if it cannot be written.
     """
-    data = svg(chart, alone=True).encode()
+    data = chart.svg(alone=True).encode()
     try:
         path.write_bytes(data)
     except OSError as error:

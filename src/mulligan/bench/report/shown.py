@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mulligan.bench.harness.plan import STREAM, options_of_today
@@ -50,9 +51,32 @@ async def bench_report(store: Store, ids: Sequence[str]) -> BenchReport:
     return BenchReport(report.labels, result, by_tries(report), solved_by_tries(report), chart, spent, lowered, results)
 
 
-def method_of(run: BenchRun) -> str | None:
-    """The method and the strategy of a run, in words. None: it is a stream, which has another report."""
-    if run.benchmark.startswith(STREAM):
-        return None
-    options = options_of_today(run.options)
-    return " with ".join(str(name) for name in (options.get("method"), options.get("strategy")) if name)
+@dataclass(frozen=True)
+class BenchRow:
+    """A run in a list.
+
+    Attributes:
+        method: the method and the strategy, in words. None: it is a stream, which has another report.
+        counts: how many cases ended with each status.
+    """
+
+    run: BenchRun
+    method: str | None
+    model: str
+    counts: Mapping[str, int]
+
+
+async def bench_rows(store: Store, limit: int) -> Sequence[BenchRow]:
+    """The newest runs, newest first."""
+    return [await _row(store, run) for run in await store.benches.runs(limit)]
+
+
+async def _row(store: Store, run: BenchRun) -> BenchRow:
+    results, options = await store.benches.results(run.id), options_of_today(run.options)
+    named = " with ".join(str(name) for name in (options.get("method"), options.get("strategy")) if name)
+    return BenchRow(
+        run,
+        method=None if run.benchmark.startswith(STREAM) else named,
+        model=str(run.options.get("model") or ""),
+        counts=Counter[str](result.status for result in results),
+    )

@@ -10,12 +10,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.bank.recall.prompt_text import held_back
-from mulligan.core.records import LAYERS
-from mulligan.core.worth import Tally
-from mulligan.pages import svg
+from mulligan.pages import held_back
 from mulligan.plugins import InvalidInput, Lesson, Recall, Selection
-from mulligan.running import Bank
+from mulligan.running import LAYERS, Bank, Tally
 from mulligan.studio.charts import calibration
 from mulligan.studio.pages import lesson
 from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, render, studio_of, with_query
@@ -198,7 +195,7 @@ async def relevance(request: Request) -> Response:
     bank = studio.bank if name == ALL_BANKS else studio.chosen_bank(name)
     plot, table = calibration(await bank.relevances(MAX_RECALLS))
     if request.query_params.get("format") == "svg":
-        return Response(svg(plot, alone=True), media_type="image/svg+xml")
+        return Response(plot.svg(alone=True), media_type="image/svg+xml")
     return render(request, "calibration.html", plot=plot, table=table, most=f"{MAX_RECALLS:,}")
 
 

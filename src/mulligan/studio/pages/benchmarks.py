@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,10 +9,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.core.benchmarks import BenchRun, CaseResult
-from mulligan.pages import bench_report, legend, method_of, svg
+from mulligan.pages import CaseResult, bench_report, bench_rows
 from mulligan.plugins import InvalidInput
-from mulligan.studio.rendering import PAGE_ROWS, Studio, render, studio_of, with_query
+from mulligan.studio.rendering import PAGE_ROWS, render, studio_of, with_query
 
 FIRST_RUNS = 20
 """The list first shows this many runs; each "more" doubles the number."""
@@ -30,24 +28,6 @@ FILTERS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Row:
-    """A run in the list.
-
-    Attributes:
-        ended: how many cases have ended.
-        counts: of each status the mark, the status and the number of cases.
-        stream: it is a stream, which has no report here.
-    """
-
-    run: BenchRun
-    method: str
-    model: str
-    ended: int
-    counts: Sequence[tuple[str, str, int]]
-    stream: bool
-
-
-@dataclass(frozen=True)
 class Cell:
     """How a case ended in a run, and its scores after each trial. episodes: ids, one per sample or restart."""
 
@@ -60,25 +40,13 @@ class Cell:
 
 async def benchmarks(request: Request) -> Response:
     studio, limit = studio_of(request), _number(request, "limit", FIRST_RUNS)
-    runs = await studio.store.benches.runs(limit + 1)
+    rows = await bench_rows(studio.store, limit + 1)
     return render(
         request,
         "benchmarks.html",
-        rows=[await _row(studio, run) for run in runs[:limit]],
-        more=with_query(request, limit=str(2 * limit)) if len(runs) > limit else "",
-    )
-
-
-async def _row(studio: Studio, run: BenchRun) -> Row:
-    results, method = await studio.store.benches.results(run.id), method_of(run)
-    counts = Counter[str](result.status for result in results)
-    return Row(
-        run,
-        method=method or "",
-        model=str(run.options.get("model") or ""),
-        ended=len(results),
-        counts=[(mark, status, counts[status]) for status, mark in MARKS.items() if counts[status]],
-        stream=method is None,
+        rows=rows[:limit],
+        marks=MARKS,
+        more=with_query(request, limit=str(2 * limit)) if len(rows) > limit else "",
     )
 
 
@@ -90,14 +58,14 @@ async def compared(request: Request) -> Response:
     report = await bench_report(studio.store, ids)
     if request.query_params.get("format") == "svg":
         chart = report.curve if request.query_params.get("figure") == "curve" else report.spending
-        return Response(svg(chart, alone=True), media_type="image/svg+xml")
+        return Response(chart.svg(alone=True), media_type="image/svg+xml")
     shown, after = request.query_params.get("show", ""), _number(request, "after", 0)
     cases = _cases(report.results, shown)
     return render(
         request,
         "compared.html",
         report=report,
-        legend=legend(report.curve),
+        legend=report.curve.legend,
         curve_file=with_query(request, format="svg", figure="curve"),
         spending_file=with_query(request, format="svg", figure="spending"),
         cases=cases[after : after + PAGE_ROWS],

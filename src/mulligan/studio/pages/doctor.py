@@ -8,14 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mulligan.app.doctor import NEEDED, fine, report
+from mulligan.running import check_machine
 from mulligan.studio.rendering import render, studio_of
 
 
 async def doctor(request: Request) -> Response:
     """The report of `mulligan doctor`. It runs a few small jobs in the sandbox, so it takes a moment."""
-    rows = await asyncio.to_thread(report, studio_of(request).service.config)
-    return render(request, "doctor.html", rows=rows, fine=fine(rows), needed=NEEDED)
+    report = await asyncio.to_thread(check_machine, studio_of(request).service.config)
+    return render(request, "doctor.html", report=report)
 
 
 routes = [Route("/doctor", doctor)]

@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.app.editing import person, rate
 from mulligan.pages import EpisodePages
 from mulligan.plugins import Episode, InvalidInput, NotFound
+from mulligan.running import rate_run
 from mulligan.studio.rendering import Studio, render, studio_of
 from mulligan.studio.safety import form_of
 
@@ -110,7 +110,7 @@ async def annotate(request: Request) -> Response:
         score = float(form.get("score", ""))
     except ValueError as error:
         raise InvalidInput("Choose a score from 0 to 1.") from error
-    await rate(studio.store, episode.id, None, score, form.get("comment", "").strip(), person())
+    await rate_run(studio.store, episode.id, score, comment=form.get("comment", "").strip())
     queue = form.get("queue", "").split()
     return RedirectResponse(_queue_address(queue) if queue else f"/runs/{quote(episode.id, safe='')}#ratings", 303)
 

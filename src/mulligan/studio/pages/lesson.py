@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.bank.changes import since
-from mulligan.bank.exchange.lesson_page import around, existing, facts, outcomes_of
-from mulligan.core.errors import LessonChanged
-from mulligan.core.lesson_history import Receipt, Version
-from mulligan.core.lessons import fields_with
-from mulligan.core.operations import acting_as
-from mulligan.core.worth import Tally
-from mulligan.pages import Diff, when
+from mulligan.pages import LessonPage, when
 from mulligan.plugins import InvalidInput, Lesson, LessonFields, NotFound, annotations_of
-from mulligan.running import Bank, digest, to_json
+from mulligan.running import Bank, Tally, acting_as, digest
 from mulligan.studio.charts import intervals
 from mulligan.studio.rendering import Studio, environment, harmless, render, studio_of
 from mulligan.studio.safety import form_of
@@ -37,23 +28,6 @@ TEXTS = {
 """The text fields of the form, each with its help. The form also has tags, separated by commas."""
 TEMPLATE_FIELDS = ("title", "description", "content", "query", "kind")
 """Fields that the template places itself; it lists the others."""
-
-
-@dataclass(frozen=True)
-class Past:
-    """A change in the history.
-
-    Attributes:
-        success: whether the task succeeded, if the change belongs to a recall.
-        diff: the change of the text.
-        fields: the other changed fields: name, old value, new value.
-    """
-
-    version: Version
-    why: str
-    success: bool | None
-    diff: Sequence[Diff]
-    fields: Sequence[tuple[str, str, str]]
 
 
 def address(id: str) -> str:
@@ -77,23 +51,20 @@ async def lesson(request: Request) -> Response:
     if shown.id != id:  # the address has only the beginning of the id
         return RedirectResponse(address(shown.id))
     tallies = await _tallies(bank, id)
-    versions = await bank.history(id)
-    history = await _history(bank, versions, None if request.query_params.get("full") else RECENT_CHANGES)
-    relatives = await around(bank, shown)
+    page = LessonPage(shown)
+    relatives = await page.relatives(bank)
     return render(
         request,
         "lesson.html",
         lesson=shown,
         version=version_of(shown),
-        facts=_facts(shown),
+        facts=_facts(page),
         others={name: help for name, help in TEXTS.items() if name not in TEMPLATE_FIELDS},
         lineage=relatives.lineage,
         near=relatives.near,
         worth=tallies.get(id),
         plot=intervals(_bars(tallies, shown)),
-        history=history,
-        older=max(len(versions) - len(history), 0),
-        undoable=shown.state == "retired" or sum(version.lesson is not None for version in versions) > 1,
+        history=await page.history(bank, None if request.query_params.get("full") else RECENT_CHANGES),
         merged=shown.origin.kind == "merged" or (shown.nature == "fact" and bool(shown.origin.parents)),
     )
 
@@ -120,39 +91,10 @@ async def plot(request: Request) -> Response:
     return Response(svg, media_type="image/svg+xml")
 
 
-def _facts(lesson: Lesson) -> Mapping[str, str]:
+def _facts(page: LessonPage) -> Mapping[str, str]:
     """The facts about a lesson that the page does not show elsewhere."""
     elsewhere = ("id", "state", "flags", "context")
-    return {name.capitalize(): text for name, text in facts(lesson, when).items() if name not in elsewhere}
-
-
-async def _history(bank: Bank, versions: Sequence[Version], limit: int | None) -> Sequence[Past]:
-    """The last changes, newest first. limit: how many; None: all."""
-    first = 0 if limit is None else max(len(versions) - limit, 0)
-    outcomes = await outcomes_of(bank.receipt, versions[first:])
-    changes: list[Past] = []
-    before: Lesson | None = None
-    for version in versions:
-        why, after = str(version.details.get("why", "")), version.lesson
-        diff, fields = (), ()
-        if before and after:
-            diff = (Diff(before.content, after.content),) if before.content != after.content else ()
-            fields = _changed_fields(before, after)
-        changes.append(Past(version, why, outcomes.get(version.recall), diff, fields))
-        before = after or before
-    return changes[first:][::-1]
-
-
-def _changed_fields(before: Lesson, after: Lesson) -> Sequence[tuple[str, str, str]]:
-    """The name, the old and the new value of each changed field, but for the text and the counters."""
-    old, new = cast(dict[str, Any], to_json(before)), cast(dict[str, Any], to_json(after))
-    left_out = {"content", *fields_with("counted")}
-    names = [name for name in new if name not in left_out and new[name] != old.get(name)]
-    return [(name, _as_text(old.get(name)), _as_text(new[name])) for name in names]
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return {name.capitalize(): text for name, text in page.facts(when).items() if name not in elsewhere}
 
 
 # --- changes ------------------------------------------------------------------------------------------------------
@@ -179,7 +121,7 @@ async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> Lesson:
         past = [version.lesson for version in await bank.history(before.id) if version.lesson is not None]
         edited = next((lesson for lesson in reversed(past) if version_of(lesson) == form["version"]), None)
         if edited is None:
-            raise LessonChanged(
+            raise InvalidInput(
                 f"Lesson {before.id} has changed since this form was opened. Reload the page and edit the current "
                 "version."
             )
@@ -194,7 +136,7 @@ async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> Lesson:
             changes["tags"] = tags
     if not changes:
         raise InvalidInput("Nothing was changed in the form.")
-    return await bank.edit(id, since(before, changes))
+    return await bank.edit(id, read=before, **changes)
 
 
 async def _unmerge(bank: Bank, id: str) -> Lesson:
@@ -215,22 +157,27 @@ CHANGES: Mapping[str, Callable[[Bank, str, Mapping[str, str]], Awaitable[Lesson]
 """The changes by their names in forms. Each returns the lesson to show next."""
 
 
-async def _receipt(studio: Studio, id: str) -> tuple[Bank, Receipt]:
-    """The recall with this id, and the bank that it is from."""
+async def _bank_of_recall(studio: Studio, id: str) -> Bank:
+    """The bank that the recall with this id is from."""
     with suppress(NotFound):
-        return studio.bank, await studio.bank.receipt(id)
+        await studio.bank.receipt(id)
+        return studio.bank
     names = ("", *await studio.store.memory.lessons.agents()) if studio.agent_id is None else ()
     for name in names:
         bank = studio.chosen_bank(name)
         with suppress(NotFound):
-            return bank, await bank.receipt(id)
+            await bank.receipt(id)
+            return bank
     raise NotFound(f"There is no recall {id!r} here.")
 
 
 async def receipt(request: Request) -> Response:
     """A recall: its task, the lessons that it showed and withheld, and the outcome."""
-    bank, shown = await _receipt(studio_of(request), str(request.path_params["id"]))
-    lessons = {lesson.id: lesson for lesson in await existing(bank, (*shown.lessons, *shown.withheld))}
+    studio, id = studio_of(request), str(request.path_params["id"])
+    bank = await _bank_of_recall(studio, id)
+    shown = await bank.receipt(id)
+    found = await studio.store.memory.lessons.there(bank.agent_id, (*shown.lessons, *shown.withheld))
+    lessons = {lesson.id: lesson for lesson in found}
     return render(request, "receipt.html", receipt=shown, lessons=lessons)
 
 

@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mulligan.core.protocols import Brief
 from mulligan.pages import count, hook_status, rate
 from mulligan.plugins import Lesson, Selection
+from mulligan.running import Brief
 from mulligan.studio.charts import OUTCOMES, History, history
 from mulligan.studio.pages.bank import worths
 from mulligan.studio.pages.runs import STATES, live, rows_of

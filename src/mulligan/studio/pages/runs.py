@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mulligan.core.protocols import Brief
 from mulligan.pages import count, run_state, verdict
 from mulligan.plugins import Episode, StoreError
+from mulligan.running import Brief
 from mulligan.studio.pages import episode
 from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, render, studio_of, with_query
 
