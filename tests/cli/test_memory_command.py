@@ -320,7 +320,9 @@ def test_an_export_is_imported_again(mulligan: Run, monkeypatch: pytest.MonkeyPa
 def test_an_import_reads_standard_input(process: Run) -> None:
     id = process("memory", "add", *FIRST).out.strip()
     export = process("memory", "export").out
-    assert process("memory", "import", "-", "--bank", "other", stdin=export).out == f"{id}\n"
+    imported = process("memory", "import", "-", "--bank", "other", stdin=export)
+    assert imported.out == f"{id}\n"
+    assert "1 lesson imported from standard input" in imported.err
     assert process("memory", "import", "-", stdin="not JSON").status == 2
 
 

@@ -272,11 +272,11 @@ def import_(file: str) -> None:
     standard input. The lessons go to the agents that the file names or, with --bank, all to that agent. The whole file
     is checked before anything is stored. Existing lessons are skipped.
     """
-    file = "/dev/stdin" if file == "-" else file
+    path, name = ("/dev/stdin", "standard input") if file == "-" else (file, file)
     agent = None if named_agent() in (None, EVERY) else writing()
     with Counting() as shown:
         embedding = partial(shown.at, "computing vectors")
-        done = asyncio.run(library().import_file(Path(file), agent, on_embedded=embedding))
+        done = asyncio.run(library().import_file(Path(path), agent, on_embedded=embedding))
     for note in done.notes:
         say(clean(note))
     if done.lessons:
@@ -288,5 +288,5 @@ def import_(file: str) -> None:
         if n:
             say(f"{count(n, 'lesson')} {what}")
     if done.accounts:
-        say(f"{file} also has {count(done.accounts, 'account')} of earlier episodes, which the form history shows")
-    say(f"{count(len(done.lessons), 'lesson')} imported from {file} ({done.format})")
+        say(f"{name} also has {count(done.accounts, 'account')} of earlier episodes, which the form history shows")
+    say(f"{count(len(done.lessons), 'lesson')} imported from {name} ({done.format})")
