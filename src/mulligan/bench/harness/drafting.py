@@ -42,10 +42,9 @@ def draft(folder: Path, file: Path) -> int:
     with Journal() as journal:
         bank_id = journal.bank_of(project_id(str(folder)))
         lessons = asyncio.run(_lessons(bank_id))
+        about_failures = (lesson for lesson in lessons if TAG in lesson.tags and CORRECTION not in lesson.tags)
         tasks = [
-            text
-            for n, lesson in enumerate(filter(_is_about_a_failure, lessons), 1)
-            if (text := _task(n, lesson, journal, folder, file))
+            text for n, lesson in enumerate(about_failures, 1) if (text := _task(n, lesson, journal, folder, file))
         ]
     if not tasks:
         raise InvalidInput(
@@ -59,10 +58,6 @@ def draft(folder: Path, file: Path) -> int:
 async def _lessons(bank_id: str) -> Sequence[Lesson]:
     async with project_bank(bank_id) as bank:
         return await bank.list(Selection(("active",), nature="fact", limit=None))
-
-
-def _is_about_a_failure(lesson: Lesson) -> bool:
-    return TAG in lesson.tags and CORRECTION not in lesson.tags
 
 
 def _task(n: int, lesson: Lesson, journal: Journal, folder: Path, file: Path) -> str:

@@ -111,11 +111,6 @@ def version_of(db: sqlite3.Connection) -> tuple[int, int]:
     return version, readable or user_version
 
 
-def _user_version(version: int, readable: int) -> int:
-    """Both versions in one number, as `version_of` reads it."""
-    return version if readable == version else readable << 16 | version
-
-
 def check_readable(db: sqlite3.Connection, path: Path) -> None:
     """Raises `StoreError` if a newer program has changed the file so that this one must not use it."""
     version, readable = version_of(db)
@@ -141,9 +136,9 @@ def migrate(
             for migration in migrations[version:]:
                 for statement in migration:
                     db.execute(statement)
-            readable = readable_from(len(migrations), expanding)
+            newest, readable = len(migrations), readable_from(len(migrations), expanding)
             db.execute(f"PRAGMA application_id = {APPLICATION}")
-            db.execute(f"PRAGMA user_version = {_user_version(len(migrations), readable)}")
+            db.execute(f"PRAGMA user_version = {newest if readable == newest else readable << 16 | newest}")
 
 
 def _checked_version(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...]) -> int:
