@@ -30,25 +30,27 @@ from mulligan.models.catalog import found_keys
 from mulligan.models.providers import PROVIDERS
 
 AGENT_NAMES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
-"""What people call the programs of coding agents."""
+"""The names of coding agents by their programs."""
 STEPS = (
     "A model or an agent tries.",
     "Tests judge the attempt.",
     "A failed try produces a lesson.",
     "The next try sees the lesson. There are at most four tries.",
 )
-"""What happens in the example, in lines that fit into 80 columns."""
+"""The steps of the example, in lines of at most 80 columns."""
 OLLAMA = PROVIDERS["ollama"].home or ""
-"""Where an Ollama of this machine answers."""
+"""The address of an Ollama on this machine."""
 SOLVE = 'mulligan solve "Write add(a, b)." --tests tests.py'
 EXAMPLE = Path(__file__).parent.parent / "examples" / "factorial"
 
 
 async def solve_example(*, model: str | None = None, actor: str | None = None, **hooks: Any) -> Episode:
-    """Solves the example. `hooks`: what else `solve` takes, such as observers.
+    """Solves the example. Raises the errors of `solve`.
 
-    actor: a coding agent, "command:…". It works on a copy of the folder `demo` beside the store, and is shown the
-    check's output; no model is needed. Raises what `solve` raises.
+    Args:
+        actor: a coding agent, "command:…". It works on a copy of the folder `demo` beside the store, and sees the
+            check's output. It needs no model.
+        hooks: other arguments of `solve`, such as observers.
     """
     if actor is None:
         return await solve(EXAMPLE, model=model, **hooks)
@@ -96,7 +98,7 @@ def demo(ctx: click.Context, model: str | None, actor: str | None, quiet: bool, 
 
 
 class Told(Watch):
-    """Says what the example is, and what happens in it, before the run is shown."""
+    """Describes the example before the run is shown."""
 
     def began(self, episode: Episode, limits: Limits) -> None:
         if self.episode is None:
@@ -107,10 +109,11 @@ class Told(Watch):
 
 
 def next_steps(ollama: str | None, run: str) -> list[tuple[str, str]]:
-    """What to try after the example: what was found on this machine, and the command for it.
+    """Returns what to try after the example: descriptions, such as of a model on this machine, and commands.
 
-    ollama: the name of a model that it has; "" if it is installed and has none, or does not run; None if it is absent.
-    run: the id of the example's run.
+    Args:
+        ollama: the name of a model of Ollama; "" if it has none or does not run; None if it is not installed.
+        run: the id of the example's run.
     """
     extra = "" if find_spec("pydantic_ai") else f"{install_command('models')} && "
     steps = [(f"{key} is set", f"{extra}mulligan demo --model {name}") for key, name in found_keys()]
@@ -129,7 +132,7 @@ def next_steps(ollama: str | None, run: str) -> list[tuple[str, str]]:
 
 
 def ollama_model(home: str = OLLAMA) -> str | None:
-    """The first model of an Ollama on this machine, as `next_steps` takes it. Waits half a second for it at most."""
+    """Returns the first model of an Ollama on this machine for `next_steps`. Waits for at most half a second."""
     try:
         direct = build_opener(ProxyHandler({}))
         with direct.open(f"{home.removesuffix('/v1')}/api/tags", timeout=0.5) as answer:
@@ -141,5 +144,5 @@ def ollama_model(home: str = OLLAMA) -> str | None:
 
 
 def quoted(text: str) -> str:
-    """The text as one word of a shell, in double quotes where these are enough."""
+    """Returns the text as one word of a shell, in double quotes if possible."""
     return f'"{text}"' if not set(text) & set('"$`\\!') else shlex.quote(text)

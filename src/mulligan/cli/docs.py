@@ -23,19 +23,19 @@ WIDEST = 100
 
 
 def folder() -> Path:
-    """The folder of the pages: in the package or, of a checkout, beside its source."""
+    """Returns the folder of the pages: in the package or, in a checkout, beside its source."""
     inside = Path(__file__).parents[1] / "docs"
     return inside if inside.is_dir() else Path(__file__).parents[3] / "docs"
 
 
 def pages() -> dict[str, Path]:
-    """The pages by name, such as cli or formats/agent."""
+    """Returns the pages by name, such as cli or formats/agent."""
     here = folder()
     return {file.relative_to(here).with_suffix("").as_posix(): file for file in sorted(here.rglob("*.md"))}
 
 
 def page_of(name: str) -> tuple[str, Path]:
-    """The page of this name; its last part is enough if no other page has it.
+    """Returns the page of this name. The last part of a name is enough if it is unique.
 
     Raises:
         InvalidInput: there is no such page, or several.
@@ -43,10 +43,10 @@ def page_of(name: str) -> tuple[str, Path]:
     known, wanted = pages(), name.removeprefix("docs/").removesuffix(".md").strip("/")
     if wanted in known:
         return wanted, known[wanted]
-    ends = [one for one in known if one.endswith(f"/{wanted}") or one == f"{wanted}/{FIRST}"]
-    if len(ends) == 1:
-        return ends[0], known[ends[0]]
-    near = ends or get_close_matches(wanted, known, n=3, cutoff=0.5)
+    matches = [page for page in known if page.endswith(f"/{wanted}") or page == f"{wanted}/{FIRST}"]
+    if len(matches) == 1:
+        return matches[0], known[matches[0]]
+    near = matches or get_close_matches(wanted, known, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     raise InvalidInput(f"No page is called {name!r}.{hint} To list the pages: mulligan docs --list")
 
@@ -80,7 +80,7 @@ def docs(page: str, lists: bool, browser: bool) -> None:
 
 
 def built() -> Path:
-    """The folder of the site, which is built again if a page is newer.
+    """Returns the folder of the site, after building it if a page is newer.
 
     Raises:
         InvalidInput: the site cannot be built.
@@ -100,12 +100,12 @@ def built() -> Path:
 
 
 def _title(file: Path) -> str:
-    found = re.search(r"^# (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
-    return found[1].replace("`", "") if found else ""
+    heading = re.search(r"^# (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return heading[1].replace("`", "") if heading else ""
 
 
 def drawn(text: str) -> str:
-    """The page for a terminal: links to pages as the command that shows them, pictures left out."""
+    """Returns the page for a terminal, with commands in place of links to pages, and without pictures."""
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.markdown import Markdown, TableElement
     from rich.table import Table

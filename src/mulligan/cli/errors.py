@@ -1,4 +1,4 @@
-"""Exit statuses of commands, and how errors are printed. Scripts rely on the numbers."""
+"""Defines the exit statuses of commands, on which scripts rely, and prints errors."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SOLVED, NOT_SOLVED, BAD_INPUT, UNFINISHED, NOT_JUDGED, UNSURE, ABSENT = range(7)
 
 
 def exit_status(end: Episode | BaseException) -> int:
-    """The exit status for the end of an episode, or for an error.
+    """Returns the exit status for the end of an episode, or for an error.
 
-    0: solved, or done where there is no judge. 1: not solved. 2: bad input. 3: interrupted, over budget, or an error.
-    4: never judged. 5: an answer that was judged not good enough, though nothing proves it wrong. 6: what the task
-    asks about does not exist.
+    0: solved, or done without a judge. 1: not solved. 2: bad input. 3: interrupted, over budget, or an error. 4: never
+    judged. 5: an answer that was judged not good enough, but not proved wrong. 6: the subject of the task does not
+    exist.
     """
     if isinstance(end, BaseException):
         return BAD_INPUT if isinstance(end, (InvalidInput, JournalDiverged, NotFound)) else UNFINISHED
@@ -34,7 +34,7 @@ def exit_status(end: Episode | BaseException) -> int:
 
 
 def run_status(best: Episode, last: Episode) -> int:
-    """The exit status of a run with the best episode `best`: unfinished where its last episode was interrupted."""
+    """Returns the exit status of a run, which is unfinished if its last episode was interrupted."""
     return UNFINISHED if not best.solved and exit_status(last) == UNFINISHED else exit_status(best)
 
 
@@ -44,16 +44,16 @@ _OPTIONS = {
     "bank": "--memory",
     "success": "--outcome",
 }
-"""The options of commands, by the arguments of Python that errors name, such as check='pytest -q'."""
+"""The options of commands by the Python arguments that errors name, such as check='pytest -q'."""
 _ARGUMENT = re.compile(rf"(?<![\w.\-\[{{'\"])({'|'.join(_OPTIONS)})=('[^']*'|\"[^\"]*\"|[\w:…]*)")
 
 
 def message_of(error: BaseException) -> str:
-    """The error's message, with the options of commands in place of the arguments that Python has for them."""
+    """Returns the error's message, with options in place of Python arguments."""
 
-    def option(found: re.Match[str]) -> str:
-        value = re.sub(r"^'([^'\s]+)'$", r"\1", found[2])
-        return _OPTIONS[found[1]] if value in ("", "True") else f"{_OPTIONS[found[1]]} {value}"
+    def option(match: re.Match[str]) -> str:
+        value = re.sub(r"^'([^'\s]+)'$", r"\1", match[2])
+        return _OPTIONS[match[1]] if value in ("", "True") else f"{_OPTIONS[match[1]]} {value}"
 
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
@@ -62,9 +62,9 @@ def message_of(error: BaseException) -> str:
 
 
 def report(error: Exception, run: str = "") -> int:
-    """Print the error on stderr, and where the record of the run is; returns the exit status.
+    """Prints the error and how to show the run's record on stderr. Returns the exit status.
 
-    With `MULLIGAN_DEBUG` set to anything, the traceback is printed, too.
+    If `MULLIGAN_DEBUG` is set, the traceback is also printed.
     """
     if os.environ.get("MULLIGAN_DEBUG"):
         say("".join(traceback.format_exception(error)))

@@ -21,11 +21,11 @@ STYLES = (
     (r"  \d+\. failed", "red"),
     (r"when it was set", "dim"),
 )
-"""How lines of the status look on a terminal."""
+"""The styles of lines of the status on a terminal."""
 
 
 class GoalCommand(click.Command):
-    """Says of an option that it does not know how a check of several words is written."""
+    """Explains at an unknown option how to write a check of several words."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -102,7 +102,7 @@ def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json:
 
 @contextmanager
 def goals_in_use() -> Generator[None]:
-    """Raises `StoreError` where the record of goals cannot be read or written."""
+    """Raises `StoreError` if the record of goals cannot be read or written."""
     try:
         os.makedirs(home_path(), exist_ok=True)
     except OSError as error:
@@ -143,7 +143,7 @@ def _names_judge(given: dict[str, Any]) -> bool:
 
 
 def _wish(check: str, given: dict[str, Any]) -> Any:
-    """The goal as the options word it. Raises `InvalidInput` for what does not go together."""
+    """Returns the goal that the options describe. Raises `InvalidInput` if they contradict each other."""
     from mulligan.goals.setting import Wish
 
     if (given["maximise"] is None) != (given["at_least"] is None):
@@ -158,7 +158,7 @@ def _wish(check: str, given: dict[str, Any]) -> Any:
 
 
 def _judge(given: dict[str, Any]) -> tuple[str, str]:
-    """The rubric and the model that judges by it; empty where no model judges."""
+    """Returns the rubric and the model that judges by it, or empty texts if no model judges."""
     from pathlib import Path
 
     from mulligan.app.config import choose_model, load, located_model

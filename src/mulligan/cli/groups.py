@@ -1,4 +1,4 @@
-"""Groups of commands: their help shows each line whole, and for a command that does not exist they suggest one."""
+"""Groups of commands, whose help shows whole lines, and which suggest a command for an unknown one."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ MEANT = {
     **dict.fromkeys(("ui", "web", "dashboard"), ("studio",)),
     **dict.fromkeys(("check", "validate", "verify", "test"), ("verify", "lint", "doctor")),
 }
-"""What somebody who typed this may have meant, the likeliest first, as far as the group has it."""
+"""The commands that a word may mean, the likeliest first. A group suggests only those that it has."""
 
 
 class Group(click.Group):
-    """A group of commands that are here, or that a subclass imports.
+    """A group of commands, which a subclass may import when they are needed.
 
     Attributes:
-        lines: where a subclass imports its commands: their names with the first line of their help.
-        sections: the names of the commands under the headings of the help; one section where there are none.
-        old: earlier names of commands, with the words that do the same today.
+        lines: the names of commands that a subclass imports, with the first line of their help.
+        sections: the headings of the help with the names of their commands; empty for one section.
+        old: earlier names of commands, with the words that replace them.
     """
 
     lines: Mapping[str, str] = {}
@@ -59,12 +59,12 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def suggestions(self, ctx: click.Context, typed: str) -> list[str]:
-        """The commands that were probably meant: by the meaning of the word, else by its spelling; at most two."""
+        """Returns at most two commands that were probably meant, by the word's meaning or else by its spelling."""
         from difflib import get_close_matches
 
         known = self.list_commands(ctx)
         if typed.lower() in MEANT:
-            return [one for one in MEANT[typed.lower()] if one in known or (" " in one and ctx.parent is None)][:2]
+            return [name for name in MEANT[typed.lower()] if name in known or (" " in name and ctx.parent is None)][:2]
         return get_close_matches(typed, known, n=1)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -35,6 +35,7 @@ from mulligan.hooks.project import project_id
 from mulligan.sessions.agents import Old
 from mulligan.sessions.records import sample, seconds
 from mulligan.text.secrets import mask
+from mulligan.text.times import span_of
 
 
 @click.command()
@@ -109,12 +110,9 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
         raise InvalidInput(f"{pipe} is a pipe, which may never end. To read it: mulligan learn - < {pipe}")
     traced = [are_traces(file) for file in files]
     if wrong := _given(ctx, _NOT_OF_GIT) if from_git else _ignored(ctx, of_file=bool(files)):
-        goes = (
-            "go with --since, not with FILE"
-            if files
-            else f"go with FILE, not with --{'from-git' if from_git else 'since'}"
-        )
-        raise InvalidInput(f"Leave out {', '.join(wrong)}: these options {goes}.")
+        other = "since" if files or not from_git else "from-git"
+        goes = f"with --{other}, not with FILE" if files else f"with FILE, not with --{other}"
+        raise InvalidInput(f"Leave out {', '.join(wrong)}: these options go {goes}.")
     if from_git:
         ctx.exit(_from_git(given["dry_run"]))
     if files and (wrong := _given(ctx, _FOR_TRANSCRIPTS if all(traced) else _FOR_TRACES)):
@@ -131,27 +129,30 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
 
 
 def transcripts_in(file: str) -> list[str]:
-    """The transcripts in a folder, oldest first; of a file, itself. Raises `InvalidInput` for a folder without any."""
+    """Returns the transcripts in a folder, oldest first, or a file itself.
+
+    Raises `InvalidInput` for a folder without transcripts.
+    """
     if not Path(file).is_dir():
         return [file]
-    found = [one for one in Path(file).rglob("*") if one.suffix in _SUFFIXES and one.is_file()]
-    if not found:
+    paths = [path for path in Path(file).rglob("*") if path.suffix in _SUFFIXES and path.is_file()]
+    if not paths:
         raise InvalidInput(f"{file} is a folder without transcripts ({', '.join(_SUFFIXES)}).")
-    return [str(one) for one in sorted(found, key=lambda one: (_began(one), one))]
+    return [str(path) for path in sorted(paths, key=lambda path: (_start_of(path), path))]
 
 
 _SUFFIXES = (".jsonl", ".json", ".traj")
 
 
-def _began(file: Path) -> float:
-    """When a session began, by its first record with a time, else when its file was written."""
+def _start_of(file: Path) -> float:
+    """Returns the time of a session's first record, or of the last change of its file if no record has a time."""
     with file.open("rb") as opened:
-        head = sample(opened.read(65_536).decode("utf-8", "replace"))
-    return next((at for one in head if (at := seconds(one.get("timestamp")))), file.stat().st_mtime)
+        records = sample(opened.read(65_536).decode("utf-8", "replace"))
+    return next((at for record in records if (at := seconds(record.get("timestamp")))), file.stat().st_mtime)
 
 
 def _each(files: Sequence[str], given: Mapping[str, Any]) -> int:
-    """Learns from transcripts one after the other; of several, one that cannot be read keeps none from the others."""
+    """Learns from transcripts, and returns the exit status. One of several that cannot be read is skipped."""
     status = SOLVED
     for file in files:
         try:
@@ -165,7 +166,7 @@ def _each(files: Sequence[str], given: Mapping[str, Any]) -> int:
 
 
 def _from_git(dry_run: bool) -> int:
-    """Learns from the sessions that the repository of this folder holds; the exit status."""
+    """Learns from the sessions in this folder's repository, and returns the exit status."""
     sessions = sessions_in(os.getcwd())
     found = {one.session: one.read.found() for one in sessions if isinstance(one.read, Transcript)}
     failed = unreadable(sessions)
@@ -198,13 +199,13 @@ def _from_git(dry_run: bool) -> int:
 
 
 def _traces(files: Sequence[str], given: Mapping[str, Any]) -> int:
-    """Learns from the runs in traces; the exit status."""
+    """Learns from the runs in traces, and returns the exit status."""
     agent, dry_run = writing(), given["dry_run"]
     if given["by_agent"] and agent:
         raise InvalidInput("Use either --bank or --by-agent, not both.")
     number = 0
 
-    def told(run: TraceRun) -> None:
+    def show(run: TraceRun) -> None:
         nonlocal number
         number += 1
         if dry_run:
@@ -216,7 +217,7 @@ def _traces(files: Sequence[str], given: Mapping[str, Any]) -> int:
 
     options = {name: given[name] for name in ("model", "judge", "judge_model", "evaluations", "dry_run")}
     bank = None if given["by_agent"] else agent
-    done = asyncio.run(learn_traces(files, bank=bank, progress=told, **options))
+    done = asyncio.run(learn_traces(files, bank=bank, progress=show, **options))
     for note in (*done.errors, *done.notes):
         say(one_line(note, 400))
     runs = ", ".join(f"{done.runs[state]:,} {words}" for state, words in _STATES.items() if done.runs.get(state))
@@ -237,7 +238,7 @@ _STATES: Mapping[State, str] = {
 
 
 def _run_text(number: int, run: TraceRun) -> str:
-    """A run for a person, with secrets masked."""
+    """Returns a description of a run, with secrets masked."""
     words = "new" if run.state == "new" else _STATES[run.state]
     where = " ".join(filter(None, (run.agent or "(no agent named)", run.conversation or run.trace)))
     turns = f"{count(run.turns, 'turn')}, {_verdict_text(run)}"
@@ -255,14 +256,14 @@ def _verdict_text(run: TraceRun) -> str:
 
 
 def _ignored(ctx: click.Context, *, of_file: bool) -> list[str]:
-    """The options that were given and mean nothing here."""
+    """Returns the options on the command line that have no meaning here."""
     return _given(ctx, _FOR_SINCE) if of_file else given_options(ctx, besides=_FOR_SINCE)
 
 
 def _given(ctx: click.Context, names: Sequence[str]) -> list[str]:
-    """Those of these options that were given."""
+    """Returns the options among these that are on the command line."""
     others = given_options(ctx, besides=names)
-    return [one for one in given_options(ctx, besides=()) if one not in others]
+    return [option for option in given_options(ctx, besides=()) if option not in others]
 
 
 _FOR_SINCE = ("since", "agents", "all_projects", "from_git")
@@ -272,7 +273,7 @@ _FOR_TRANSCRIPTS = ("outcome", "task", "form", "recall", "forgotten")
 
 
 def _one(file: str, given: Mapping[str, Any]) -> int:
-    """Learns from one file of transcripts; the exit status."""
+    """Learns from one file of transcripts, and returns the exit status."""
     agent = writing()
     name = "standard input" if file == "-" else file
     text = standard_input("transcript") if file == "-" else file_text(Path(file))
@@ -280,7 +281,7 @@ def _one(file: str, given: Mapping[str, Any]) -> int:
 
 
 def _learned(transcript: Transcript, agent: str, given: Mapping[str, Any]) -> int:
-    """Learns from one transcript; the exit status."""
+    """Learns from one transcript, and returns the exit status."""
     outcome, model = given["outcome"], given["model"]
     say(f"{count(len(transcript.turns), 'turn')} read from {transcript.name} ({transcript.format})")
     found = transcript.found()
@@ -324,10 +325,10 @@ def _learned(transcript: Transcript, agent: str, given: Mapping[str, Any]) -> in
 def _check_not_forgotten(transcript: Transcript) -> None:
     try:
         with Journal() as journal:
-            there = journal.session(transcript.format, transcript.session)
+            session = journal.session(transcript.format, transcript.session)
     except (sqlite3.Error, OSError):
         return
-    if there is not None and there.forgotten:
+    if session is not None and session.forgotten:
         raise InvalidInput(
             f"The session {transcript.session} was forgotten (mulligan hooks forget), so Mulligan learns nothing "
             "from it. To learn from it anyway, use --forgotten."
@@ -335,7 +336,7 @@ def _check_not_forgotten(transcript: Transcript) -> None:
 
 
 def _needed() -> int:
-    """What `mulligan hooks set needed` says."""
+    """Returns the setting of `mulligan hooks set needed`."""
     try:
         with Journal() as journal:
             return int(journal.setting("needed"))
@@ -344,13 +345,13 @@ def _needed() -> int:
 
 
 def _mine(days: float, agents: Sequence[str], *, everywhere: bool) -> None:
-    """Learns from the transcripts of coding agents on this machine; what was read before is not read again."""
+    """Learns from the transcripts of coding agents on this machine that it has not read before."""
     folder = "" if everywhere else os.getcwd()
 
-    with journal_in_use(), alone(), Journal() as journal, Counting() as shown:
+    with journal_in_use(), alone(), Journal() as journal, Counting() as counting:
 
-        def progress(done: int, of: int, old: Old) -> None:
-            shown.at(f"reading {old.path}", done, of)
+        def progress(done: int, total: int, old: Old) -> None:
+            counting.at(f"reading {old.path}", done, total)
 
         result = asyncio.run(learn_since(journal, days, folder=folder, agents=agents, progress=progress))
         frequent = journal.frequent(None if everywhere else journal.bank_of(project_id(folder)))
@@ -369,19 +370,14 @@ def _mine(days: float, agents: Sequence[str], *, everywhere: bool) -> None:
 
 
 def seconds_of(text: str) -> float:
-    """A length of time such as 30d. Raises `InvalidInput`."""
-    number, unit = text[:-1], text[-1:]
-    if unit not in _UNITS or not number.isdigit():
+    """Returns the seconds of a length of time such as 30d. Raises `InvalidInput` for any other text."""
+    if (span := span_of(text)) is None:
         raise InvalidInput(f"{text!r} is not a length of time such as 30d, 12h or 4w.")
-    return int(number) * _UNITS[unit]
-
-
-_UNITS = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+    return span.total_seconds()
 
 
 def _turn_rows(turns: Sequence[Turn]) -> str:
-    """A line for each turn, with secrets masked."""
-
+    """Returns a table of the turns, with secrets masked."""
     rows = [
         (str(n), f"{turn.role} ({one_line(turn.tool, 40)})" if turn.tool else turn.role, one_line(mask(turn.text), 100))
         for n, turn in enumerate(turns, 1)
