@@ -74,7 +74,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 name, with an underscore for a hyphen."""
 
 FORMER_COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {"hooks": {"prove": ("bench.commands.prove", "command")}}
-"""By group: what was a command of it, with the module and the name of what it is today. The help does not list it."""
+"""By group: its earlier commands, with the module and the present name of each. The help does not list them."""
 
 EXAMPLES = {
     "": ("mulligan demo", 'mulligan solve "Write add(a, b)." --tests tests.py', "mulligan doctor"),
@@ -104,7 +104,7 @@ EXAMPLES = {
         'mulligan solve "Fix the tests." --check "pytest -q" --actor "command:claude -p" --workspace .',
     ),
 }
-"""By command; "" for `mulligan` itself. RUN stands for the id that a run printed."""
+"""Examples by command; "" for `mulligan` itself. RUN is the id that a run printed."""
 PAGES = {
     "": "",
     "add": "agents",
@@ -128,11 +128,11 @@ PAGES = {
     "studio": "studio",
     "trust": "trust",
 }
-"""The page about a command, or about all of its group; of the others, that of the command line."""
+"""The pages about commands or groups. The other commands are on the page of the command line."""
 
 
 def with_examples(command: click.Command | None, name: str) -> click.Command | None:
-    """The command, with its examples and the address of the documentation at the end of its help."""
+    """Returns the command, with examples and the address of the documentation at the end of its help."""
     if command is not None and command.epilog is None:
         examples = EXAMPLES.get(name, ())
         lines = ["\b", "Examples:", *(f"  {one}" for one in examples), ""] if examples else []

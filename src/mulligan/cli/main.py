@@ -74,7 +74,7 @@ def help(ctx: click.Context, command: tuple[str, ...]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command and end the process with its exit status (docs/cli.md), without a traceback."""
+    """Runs the command, and ends the process with its exit status (docs/cli.md), without a traceback."""
     prepare()
     gc.set_threshold(50_000, 20, 100)  # the SDKs' imports make a million objects that stay
     try:
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def conduct(work: Callable[..., Coroutine[Any, Any, Any]], watch: Watch) -> int:
-    """Run an episode to its end, print how it ended, and return the exit status.
+    """Runs an episode to its end, prints how it ended, and returns the exit status.
 
     Args:
         work: `mulligan.solve` or a function like it; called with `on_start`, `observers`, `on_step` and `notice`.
@@ -129,7 +129,7 @@ def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
 
 @contextmanager
 def _stoppable(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> Generator[Callable[[], T]]:
-    """Gives what waits for the work, which signals stop as `run` says."""
+    """Yields a function that waits for the work. Signals stop it as `run` says."""
     import asyncio  # not above, like the others here: `--help` is quick
     import signal
 

@@ -22,7 +22,7 @@ from mulligan.models.weights import remove as remove_weights
 from mulligan.models.weights.known import ALL, EMBEDDERS, KNOWN, Weights
 
 WIDE = 90
-"""Columns of a terminal that has room for the licence of weights, too."""
+"""The width of a terminal from which the table has the licences of weights."""
 
 
 @click.group(cls=Group)
@@ -112,7 +112,7 @@ def _providers() -> list[dict[str, Any]]:
 
 
 def _weights(known: Mapping[str, Weights]) -> list[tuple[str, ...]]:
-    """With the licence where the terminal is wide enough: the name and the command are to be copied whole."""
+    """Returns a table, without the licences on a narrow terminal, so that names and commands are not shortened."""
     wide = not on_terminal() or width() >= WIDE
     return [
         (
@@ -130,7 +130,7 @@ def _indented(rows: list[tuple[str, ...]], *shorten: int) -> str:
 
 
 def downloading(shown: Counting) -> Progress:
-    """A progress callback for a download: each new line is shown as an event, and the bytes are counted."""
+    """Returns a progress callback for a download. It shows each new line as an event, and counts the bytes."""
     last = ""
 
     def report(line: str, done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""The options of commands: those that a record of options makes, those that several commands share."""
+"""Makes the options of commands: from a record of options, and those that several commands share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BENCH_ROLES = ("actor", "evaluator", "reflector", "strategy", "environment", "be
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """One decorator for several options, which the help shows in this order."""
+    """Returns one decorator for several options. The help shows them in this order."""
 
     def decorate(command: F) -> F:
         for option in reversed(options):
@@ -29,7 +29,7 @@ def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 
 def record_options(record: type[Any], *, roles: Sequence[str] = ROLES, without: Sequence[str] = ()) -> Callable[[F], F]:
-    """The options of a record (`app.options`). Where it has a bank, `--memory` asks for it.
+    """Returns a decorator for the options of a record (`app.options`). A bank also needs `--memory`.
 
     Args:
         roles: what `--set` may set.
@@ -58,20 +58,20 @@ def _option(it: Option, roles: Sequence[str]) -> Callable[[Any], Any]:
 
 
 def arguments(record: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of Python for what a command was given. Raises `click.UsageError` for a bank without --memory."""
+    """Returns Python arguments for the options of a command. Raises `click.UsageError` for a bank without --memory."""
     names = [it.name for it in options_in(record) if it.flags]
-    found = {name: given[name] for name in names if given.get(name) is not None and given[name] != ()}
+    values = {name: given[name] for name in names if given.get(name) is not None and given[name] != ()}
     if "bank" in names:
         for name in ("bank", "forms"):
             if given.get(name) is not None and not given["memory"]:
                 raise click.UsageError(f"--{name} is about the bank, so it needs --memory.")
         if given["memory"]:
-            found.setdefault("bank", "")
-    return found
+            values.setdefault("bank", "")
+    return values
 
 
 def export_options(json_is: str) -> Callable[[F], F]:
-    """In which format, and to where. json_is: what the format json is good for."""
+    """Returns a decorator for the format and the file of an export. json_is: what the format json is for."""
     return together(
         click.option(
             "--format",
@@ -104,7 +104,7 @@ rating_options = together(
 
 
 def score_of(given: Mapping[str, Any]) -> float:
-    """The one score that was given. Raises `click.UsageError` for none, or several."""
+    """Returns the score on the command line. Raises `click.UsageError` for none or several."""
     scores = [given["score"], 1.0 if given["good"] else None, 0.0 if given["bad"] else None]
     found = [score for score in scores if score is not None]
     if len(found) != 1:
@@ -123,14 +123,14 @@ progress_options = together(
 
 
 def format_option(*forms: str, help: str = "For a terminal, or for programs.") -> Callable[[F], F]:
-    """The option --format; the first format is the default."""
+    """Returns the option --format. The first format is the default."""
     return click.option(
         "--format", "form", type=click.Choice(list(forms)), default=forms[0], show_default=True, help=help
     )
 
 
 def numbers(ctx: click.Context, option: click.Parameter, value: str | None) -> list[float] | None:
-    """The numbers in a text such as `0,0.8`."""
+    """Returns the numbers in a text such as `0,0.8`."""
     try:
         return None if value is None else [float(part) for part in value.split(",")]
     except ValueError:
@@ -138,7 +138,7 @@ def numbers(ctx: click.Context, option: click.Parameter, value: str | None) -> l
 
 
 def names_text(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]) -> str | None:
-    """The names of models as one text."""
+    """Returns the names of models as one text."""
     return SEPARATOR.join(names) if names else None
 
 
@@ -149,11 +149,11 @@ _TYPES: Mapping[str, Mapping[str, Any]] = {
     "str | Model | Sequence[str]": {"multiple": True, "callback": names_text},
     "Sequence[float]": {"callback": numbers},
 }
-"""How an option of this type is read; one of another type is a text."""
+"""The readers of options by their types. Options of other types are texts."""
 
 
 def settings(roles: Sequence[str]) -> Callable[..., dict[str, dict[str, Any]]]:
-    """Reads the texts `role.key=value` of --set, by role. A value is read as JSON, or else taken as text."""
+    """Returns the settings `role.key=value` of --set by role. A value that is not JSON is a text."""
 
     def read(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
@@ -175,7 +175,7 @@ def settings(roles: Sequence[str]) -> Callable[..., dict[str, dict[str, Any]]]:
 
 
 def given_options(ctx: click.Context, *, besides: Sequence[str]) -> list[str]:
-    """The options on the command line, such as `--seed`, without those of these names."""
+    """Returns the options on the command line, such as `--seed`, except those with these names."""
     return [
         option.opts[0]
         for option in ctx.command.params

@@ -47,7 +47,7 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
 
 
 def _task(task: str | None, file: str | None) -> str | Task:
-    """The task: the sentence or the file's text; with both, the file's text becomes an input under the file's name."""
+    """Returns the task from the sentence or the file. With both, the file's text is an input with the file's name."""
     if task == "-" and file == "-":
         raise InvalidInput("Standard input can be the task or the input, not both: pass one of them another way.")
     sentence = standard_input("task") if task == "-" else task

@@ -164,7 +164,7 @@ def _identity(
 
 
 def _bank_of_project(agent_id: str | None) -> str:
-    """The agent id of the bank that hooks use in this folder. Agents say in a variable where they work."""
+    """Returns the agent id of the bank that hooks use in this folder, or in the one that an agent's variable names."""
     from mulligan.hooks.journal import Journal
     from mulligan.hooks.project import project_id
     from mulligan.hooks.recall import store_file
@@ -181,7 +181,7 @@ def _bank_of_project(agent_id: str | None) -> str:
 
 
 def _serving(service: Service, tokens: Sequence[Token], given: Mapping[str, Any]) -> Coroutine[Any, Any, None]:
-    """Check the model, and return the coroutine that serves."""
+    """Checks the model, and returns the coroutine that serves."""
     if given["model"] not in (None, "none"):  # its key is looked at when it is used
         from mulligan.app.model_roles import check_model
 

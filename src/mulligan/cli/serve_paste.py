@@ -25,7 +25,7 @@ _ELSEWHERE = ("transport", "host", "port", "print_config", "print_prompt")
 
 
 def printed(context: click.Context) -> None:
-    """Print the requested text. Raises `InvalidInput` for options with which the server could not start."""
+    """Prints the requested text. Raises `InvalidInput` for options with which the server could not start."""
     given = context.params
     select_tools(given["which"])
     ServerOptions(given["agent_id"], given["model"], given["embedder"], given["preset"], given["memory_depth"])
@@ -38,7 +38,7 @@ def printed(context: click.Context) -> None:
 
 
 def print_config(client: str, context: click.Context) -> None:
-    """Print the JSON on stdout, and where to paste it on stderr."""
+    """Prints the JSON on stdout, and where to paste it on stderr."""
     given = context.params
     if given["transport"] != "stdio" and not given["port"]:
         raise InvalidInput("A client needs to know the port: name one with --port.")
@@ -59,20 +59,20 @@ def print_config(client: str, context: click.Context) -> None:
 
 
 def _keys(model: str | None) -> tuple[str, ...]:
-    """The variables for the key of this model's provider; empty if it needs none."""
+    """Returns the variables for the key of this model's provider; empty if it needs none."""
     provider = PROVIDERS.get((model or "").partition(":")[0])
     return provider.keys if provider and not provider.keyless else ()
 
 
 def print_prompt(agent_id: str | None, which: str) -> None:
-    """Print the instructions for using the memory, to paste into an agent's own."""
+    """Prints instructions for the use of the memory, to paste into an agent's own instructions."""
     if "memory" not in topics(which):
         raise InvalidInput(f"--print-prompt prints instructions for the memory tools: leave --tools {which} out.")
     emit(memory_rules(prompt_files(load()), agent_id))
 
 
 def _typed(context: click.Context) -> tuple[str, ...]:
-    """The other options on the command line, with absolute paths, for a client that starts the server elsewhere."""
+    """Returns the other options on the command line, with absolute paths, for clients that start in another folder."""
     words: list[str] = []
     for option in context.command.params:
         name = option.name or ""

@@ -1,4 +1,4 @@
-"""`mulligan store`: its state, backups of its file, what was erased, copies, and setup in PostgreSQL."""
+"""`mulligan store`: shows, backs up, restores, copies and sets up the store."""
 
 from __future__ import annotations
 

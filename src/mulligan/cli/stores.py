@@ -1,4 +1,4 @@
-"""The store of this folder, for commands that read or change what it holds."""
+"""Opens the store of this folder for commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def with_store(work: Callable[[Store], Awaitable[T]]) -> T:
-    """Run `work` with the store of this folder, and close it afterwards."""
+    """Runs `work` with the store of this folder, and closes it afterwards."""
 
     async def main() -> T:
         async with open_store(load().store) as store:

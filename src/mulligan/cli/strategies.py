@@ -1,4 +1,4 @@
-"""`mulligan strategies`: what strategies that learn from outcomes have counted."""
+"""`mulligan strategies`: shows and resets the counts of strategies that learn from outcomes."""
 
 from __future__ import annotations
 

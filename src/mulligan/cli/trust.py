@@ -48,7 +48,7 @@ def trust(folder: str, prints: bool, revoke: bool) -> None:
 
 
 def _show(found: Asked) -> None:
-    """Each thing that would run or redirect, on a line of stderr."""
+    """Prints each thing that would run or redirect on a line of stderr."""
     rows = [(part.folder, item) for part in found.parts for item in part.items]
     lines = [(one_line(_where(found, at, item.name), 80), one_line(item.shown, 160)) for at, item in rows]
     if found.bank is not None:
