@@ -123,6 +123,8 @@ def test_labels_tell_runs_apart() -> None:
     assert make_report(same).labels == ["reflexion (b1)", "reflexion (b2)"]
     models = [recorded(case(1), id="b1", model="local:a@1"), recorded(case(1), id="b2", model="local:b@2")]
     assert make_report(models).labels == ["reflexion (local:a)", "reflexion (local:b)"]
+    memories = [same[0], recorded(case(1), id="b2", memory="online")]
+    assert make_report(memories).labels == ["reflexion (no memory)", "reflexion (memory online)"]
     with pytest.raises(InvalidInput, match="twice"):
         make_report([same[0], same[0]])
 

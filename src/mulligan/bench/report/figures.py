@@ -495,10 +495,13 @@ def make_report(recorded: Sequence[Recorded], *, every_pair: bool = False) -> Re
 
 
 def _labels(runs: Sequence[RunReport]) -> Sequence[str]:
-    """The method of each run. If two are the same, followed by the model, or else by the run's id."""
+    """The method of each run. If two are the same, followed by the model or the memory, or else by the run's id."""
     labels = [run.label for run in runs]
     models = [next(iter(run.about.models.values()), "").partition("@")[0] for run in runs]
-    for extra in (models, [run.about.run for run in runs]):
+    memories = [
+        f"memory {memory}" if (memory := run.recorded.run.options.get("memory")) else "no memory" for run in runs
+    ]
+    for extra in (models, memories, [run.about.run for run in runs]):
         if len(set(labels)) == len(labels):
             break
         if len(set(extra)) > 1:
