@@ -45,6 +45,12 @@ def test_what_a_judge_may_return(judge: Callable[[Any], Any], passes: bool) -> N
     assert act.run().episode.solved is passes
 
 
+def test_an_answer_that_is_only_white_space_is_shown_in_quotation_marks() -> None:
+    for answer in ("", " \n"):
+        made = mulligan.retry(judge=lambda answer: False, tries=1, notes=None)(lambda text: text)  # pyright: ignore
+        assert made.run(answer).episode.trials[0].feedback.text.endswith(f"said no to: {answer!r}")  # pyright: ignore
+
+
 def test_a_judge_may_return_scalars_of_numpy_and_decimals() -> None:
     def act(task: str) -> str:
         return task

@@ -121,7 +121,8 @@ def objection(error: Exception, judge: Callable[..., Any], answer: Any, outer: B
 def shown(answer: Any) -> str:
     """An answer for a person or a prompt, shortened."""
     try:
-        return truncate_text(answer if isinstance(answer, str) else repr(answer), SHOWN_TOKENS)
+        is_text = isinstance(answer, str) and answer.strip()  # white space would not be seen
+        return truncate_text(answer if is_text else repr(answer), SHOWN_TOKENS)
     except Exception:  # the answer's own text fails
         return f"<{type(answer).__name__}>"
 
