@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -67,6 +67,12 @@ def test_a_row_that_cannot_be_used_is_refused_with_file_and_line(
     with pytest.raises(InvalidInput, match=r"rows\.jsonl, line 3: ") as raised:
         Programs(judges=Judge()).load([file])
     assert said in str(raised.value)
+
+
+def test_a_canonical_solution_that_is_null_is_none(tmp_path: Path) -> None:
+    file = written(tmp_path, {**GOOD, "canonical_solution": None})
+    (case,) = Programs(judges=Judge()).load([file])
+    assert cast(dict[str, Any], case.target)["solution"] is None
 
 
 def test_an_id_that_is_there_twice_is_refused(tmp_path: Path) -> None:

@@ -82,7 +82,10 @@ async def on_ray(on: str, opener: Opener, cases: Cases) -> AsyncGenerator[Worker
 
 def variables_for(environment: Mapping[str, str], *, elsewhere: bool) -> dict[str, str]:
     """The environment variables for workers: settings of Mulligan without secrets, and without paths if other machines
-    take part. A worker finds the keys of providers in the environment of its machine's Ray."""
+    take part.
+
+    A worker finds the keys of providers in the environment of its machine's Ray.
+    """
     excluded = _PER_MACHINE if elsewhere else ("MULLIGAN_STORE",)
     return {
         name: value

@@ -65,8 +65,8 @@ class EvalPlusBenchmark(ProgramBenchmark):
         target, output = cast(Mapping[str, Any], case.target), episode.trials[-1].attempt.output
         if writes_tests(episode):
             return await self._score_tests(case.id, target["solution"], output)
-        made_here = "actor" in episode.head.settings  # then the loop has judged exactly this code
-        code = (whole if made_here else program)(output, case.task.prompt, "py")
+        is_own = "actor" in episode.head.settings  # then the loop has judged exactly this code
+        code = (whole if is_own else program)(output, case.task.prompt, "py")
         if case.id not in self._evaluators:
             settings = {"seconds": self._call_seconds, **_settings(case)}
             self._evaluators[case.id] = self._judges(Spec(_CALLS, settings))

@@ -41,8 +41,8 @@ class Cut:
     """One file of a programming benchmark.
 
     Attributes:
-        source: where it can be downloaded. None: it is the user's file.
-        typed: whether solutions may use names of `typing` without importing them, as in the reference.
+        source: the download. None: it is the user's file.
+        typed: whether solutions can use names of `typing` without an import, as in the reference.
     """
 
     title: str
@@ -72,8 +72,9 @@ def cases(files: Sequence[Path], language: Language) -> list[Case]:
         prompt, entry, id = head_of(file, line, row, language)
         test = text_in(str(file), line, row, "test")
         tests = _python_tests(file, line, test, entry) if language == "py" else _rust_tests(file, line, test)
-        body = text_in(str(file), line, row, "canonical_solution") if "canonical_solution" in row else None
-        solution = None if body is None else program(body, prompt, language)
+        has_solution = row.get("canonical_solution") is not None
+        body = text_in(str(file), line, row, "canonical_solution") if has_solution else ""
+        solution = program(body, prompt, language) if has_solution else None
         found.append(Case(id, Task(prompt), {"tests": tests, "solution": solution}))
     check_unique(files, [case.id for case in found])
     return found
@@ -142,7 +143,7 @@ class ProgramBenchmark:
         return methods(self._language)
 
     def play(self, case: Case, method: Method) -> Method:
-        """The method itself. Raises `SandboxError` if this machine cannot judge Rust, before a model is asked."""
+        """The method itself. Raises `SandboxError`, before a model is called, if this machine cannot judge Rust."""
         if self._language == "rs":
             self._judge(cast(Mapping[str, Any], case.target)["tests"], case.id)
         return method
@@ -153,8 +154,8 @@ class ProgramBenchmark:
         output = episode.trials[-1].attempt.output
         if writes_tests(episode):
             return await self._score_tests(case.id, target["solution"], output)
-        made_here = "actor" in episode.head.settings  # then the loop has judged exactly this code
-        code = (whole if made_here else program)(output, case.task.prompt, self._language)
+        is_own = "actor" in episode.head.settings  # then the loop has judged exactly this code
+        code = (whole if is_own else program)(output, case.task.prompt, self._language)
         code = typed(code) if self._typed and self._language == "py" else code
         return Score.of(await self._judge(target["tests"], case.id).evaluate(with_code(episode, code)))
 
@@ -171,7 +172,7 @@ class ProgramBenchmark:
         return Score.of(await self._judge(tests, id).evaluate(canonical))
 
     def _judge(self, tests: str, id: str) -> Evaluator:
-        """The evaluator with these tests. id: the case, which error messages name."""
+        """The evaluator with these tests. id: the id of the case, for errors."""
         if self._language == "rs":
             return self._judges(Spec("rust_tests", {"tests": tests, "seconds": self._seconds}))
         settings = {"tests": tests, "seconds": self._seconds, "name": f"the tests file of {id}"}
@@ -201,7 +202,7 @@ def _python_tests(file: Path, line: int, test: str, entry: str) -> str:
 
 
 def _rust_tests(file: Path, line: int, test: str) -> str:
-    """The program of tests, without a leading brace, which some have to close the function of the prompt."""
+    """The program of the tests, without the leading brace with which some close the function of the prompt."""
     if "assert" not in test:
         raise InvalidInput(f"{file}, line {line}: 'test' asserts nothing.")
     return test.lstrip().removeprefix("}").lstrip("\n")
@@ -219,23 +220,23 @@ def methods(language: Language, tests: Spec | None = None) -> Mapping[str, Metho
     """
     settings: dict[str, Json] = {} if language == "py" else {"language": language}
     writes = Spec("complete", {"output": "code", **settings})
-    internal, whose = tests or Spec("internal_tests", settings), "visible" if tests else "own"
-    lesson = Spec("verbal", {"output": "code"})
+    judge, whose = tests or Spec("internal_tests", settings), "visible" if tests else "own"
+    reflector = Spec("verbal", {"output": "code"})
     window = Spec("last_attempt_and_reflexion", {"window": 1})
 
-    def tried(strategy: Spec, summary: str) -> Method:
-        return Method(writes, internal, lesson, strategy, summary, TRIALS)
+    def method(strategy: Spec, summary: str) -> Method:
+        return Method(writes, judge, reflector, strategy, summary, TRIALS)
 
     untested = "no tests: a reflection after each attempt; all tries are made"
-    search = tried(window, "a search over attempts, which continues from the one that fails the fewest tests")
+    search = method(window, "a search over attempts, which continues from the one that fails the fewest tests")
     by_name = {
         "simple": Method(writes, Spec("unjudged"), summary="one attempt; nothing from the past is shown", trials=1),
-        "reflexion": tried(window, f"{whose} tests judge; the attempt, their results and a reflection are shown"),
-        "immediate-reflexion": replace(tried(window, untested), evaluator=Spec("untested")),
-        "immediate-refinement": tried(
+        "reflexion": method(window, f"{whose} tests judge; the attempt, their results and a reflection are shown"),
+        "immediate-reflexion": replace(method(window, untested), evaluator=Spec("untested")),
+        "immediate-refinement": method(
             Spec("last_attempt"), f"{whose} tests judge; the attempt and their results are shown, without a reflection"
         ),
-        "resample": tried(Spec("none"), f"{whose} tests judge; nothing from the past is shown: the control"),
+        "resample": method(Spec("none"), f"{whose} tests judge; nothing from the past is shown: the control"),
         "reflexion-ucs": replace(
             search,
             actor=writes.with_settings(temperatures=[0.0, SEARCH_TEMPERATURE]),

@@ -1,4 +1,4 @@
-"""HumanEval (Chen et al. 2021): write a function from its signature and docstring. Has four other cuts."""
+"""HumanEval (Chen et al. 2021), and four other cuts: write a function from its signature and docstring."""
 
 from __future__ import annotations
 

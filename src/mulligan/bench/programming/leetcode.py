@@ -15,14 +15,14 @@ from mulligan.bench.programming._programs import methods
 from mulligan.plugins import Case, Episode, InvalidInput, Method, Score, Source, Spec, Task, asked_for, parsed, text_in
 
 _VISIBLE = Spec("given_tests", {"tests": ["assert True"]})
-"""A placeholder: `play` inserts the tests of the case."""
+"""A placeholder, in which `play` puts the tests of the case."""
 _EXAMPLE = re.compile(
     r"""^Input\b[ :]*(?P<given>.+?)^Output\b[ :]*(?P<wanted>.+?)
         (?=^[ \t]*$|^(?:Explanation|Example|Input|Constraints|Note|def)\b)""",
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
 _SEVERAL = re.compile(r"\bany (?:order|of them|valid|such|solution|one)\b|\bmultiple (?:answers|solutions|valid)", re.I)
-"""Phrases in a prompt which say that several answers are right."""
+"""Phrases in a prompt that allow several answers."""
 _PLAIN_TYPES = frozenset({"int", "float", "str", "bool", "List", "list", "Optional", "Tuple", "tuple", "Dict", "dict"})
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
@@ -96,7 +96,7 @@ def _tests(file: Path, line: int, value: Any) -> list[str]:
 def _examples(prompt: str) -> Iterator[str]:
     """The examples in the comments of a prompt, as asserts.
 
-    None are yielded if several answers are right, or if values are instances of classes that only the site has.
+    Yields nothing if several answers are right, or if values are instances of classes that only the site has.
     """
     tree = parsed(f"{prompt.rstrip()}\n    pass")
     node = tree.body[-1] if tree and tree.body else None
@@ -128,7 +128,7 @@ def _is_plain(node: ast.FunctionDef) -> bool:
 
 
 def _values(call: str) -> dict[str, Any] | None:
-    """The arguments of a call by name; "" is a single argument without a name. None: one of them is not a literal."""
+    """The arguments of a call by name. A single argument can have no name (""). None: one of them is not a literal."""
     tree = parsed(call)
     node = tree.body[0] if tree and len(tree.body) == 1 else None
     if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call) or len(node.value.args) > 1:
@@ -142,7 +142,7 @@ def _values(call: str) -> dict[str, Any] | None:
 
 
 class _Constants(ast.NodeTransformer):
-    """Replaces JSON's names of constants by those of Python."""
+    """Replaces JSON's names of constants with those of Python."""
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(_CONSTANTS[node.id]) if node.id in _CONSTANTS else node
