@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import mulligan.plugins
 
 ROOT = Path(__file__).parent.parent
@@ -164,3 +166,11 @@ def test_no_page_or_example_sends_an_author_to_core() -> None:
     read = {page: page.read_text(encoding="utf-8") for page in pages if page.suffix in (".md", ".py")}
     assert len(read) > 40
     assert [str(page) for page, text in read.items() if "from mulligan.core" in text] == []
+
+
+def test_former_names_still_work_and_name_the_new_ones() -> None:
+    with pytest.warns(DeprecationWarning, match="is called failed_findings"):
+        assert mulligan.plugins.gathered is mulligan.plugins.failed_findings
+    with pytest.warns(DeprecationWarning, match="is called recall_with_evidence"):
+        assert mulligan.plugins.recalled_beside is mulligan.plugins.recall_with_evidence
+    assert not hasattr(mulligan.plugins, "found")

@@ -5,6 +5,9 @@
 These names stay stable; the modules behind them may move. See docs/plugins.md.
 """
 
+import warnings
+from typing import Any
+
 from mulligan.bank.learn.trajectory import episode_text
 from mulligan.core.benchmarks import Benchmark, Judges, Method, ResultFile, Score, Source
 from mulligan.core.errors import (
@@ -250,3 +253,13 @@ __all__ = [
     "whole",
     "with_defaults",
 ]
+
+_RENAMED = {"gathered": "failed_findings", "recalled_beside": "recall_with_evidence"}
+"""Former names, which work for one more minor version."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"mulligan.plugins.{name} is called {_RENAMED[name]}", DeprecationWarning, stacklevel=2)
+    return globals()[_RENAMED[name]]
