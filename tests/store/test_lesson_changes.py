@@ -11,7 +11,6 @@ from lesson_kit import ADDRESSES, E1, E2, KINDS, entry, vectors
 
 from mulligan import Bank
 from mulligan.app.memory import open_bank
-from mulligan.bank.changes import since
 from mulligan.core.errors import InvalidInput, LessonChanged
 from mulligan.core.lesson_store import LessonStore
 from mulligan.core.records import Lesson
@@ -124,12 +123,12 @@ async def test_a_form_that_somebody_had_open_undoes_no_other_change(both: tuple[
     read = await both[0].add("Lesson", "Content", description="old")
     await both[1].edit(read.id, content="theirs")
     with pytest.raises(LessonChanged, match=f"changed the content of lesson {read.id} since you began"):
-        await both[0].edit(read.id, since(read, {"content": "mine", "description": "mine"}))
+        await both[0].edit(read.id, read=read, content="mine", description="mine")
     assert (await both[0].get(read.id)).description == "old"
-    await both[0].edit(read.id, since(read, {"description": "mine"}))
+    await both[0].edit(read.id, read=read, description="mine")
     now: Lesson = await both[0].get(read.id)
     assert (now.content, now.description) == ("theirs", "mine")
-    await both[0].edit(read.id, since(read, {"content": "theirs"}))  # the same: nothing is undone
+    await both[0].edit(read.id, read=read, content="theirs")  # the same: nothing is undone
 
 
 async def test_an_edit_that_changes_nothing_leaves_no_line_in_the_history(both: tuple[Bank, Bank]) -> None:

@@ -230,7 +230,7 @@ async def judge_anew(journal: Journal) -> int:
                 error_keys = [*cast(list[Json], lesson.context.get("errors") or []), *current_keys]
                 errors: list[Json] = list(dict.fromkeys(map(str, error_keys)))
                 context = {**lesson.context, "rules": RULES, "errors": errors, "mends": {**mends}}
-                changes = {} if still_stands else {"confirmed": False}
+                changes: dict[str, Any] = {} if still_stands else {"confirmed": False}
                 unproven += not still_stands
                 await bank.edit(lesson.id, context=context if still_stands else {**context, "unsure": True}, **changes)
     journal.set("rules", str(RULES))
