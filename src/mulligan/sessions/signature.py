@@ -425,10 +425,10 @@ def keys_at(command: str, output: str) -> tuple[str, ...]:
     return (*keys(output), *proposal_keys(output), *argument_keys(command, output), *of_command)
 
 
-_ARGUMENT = re.compile(r"[A-Za-z][\w-]+")
+_ARGUMENT = LatePattern(r"[A-Za-z][\w-]+")
 _BEFORE_PACKAGES = ("-m", "install", "add", "i")
 """Words before the name of a package or module, which is what an error is about."""
-_JOINS = re.compile(r"[;&|<>`$()\n]")
+_JOINS = LatePattern(r"[;&|<>`$()\n]")
 
 
 def argument_keys(command: str, output: str, steps: Sequence[str] | None = None) -> tuple[str, ...]:
