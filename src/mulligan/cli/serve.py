@@ -140,8 +140,9 @@ def serve(**given: Any) -> None:
     same = {name: given[name] for name in ("agent_id", "model", "embedder", "preset", "output_schemas")}
     service = Service(ServerOptions(depth=given["memory_depth"], quota=Quota.parse(given["quota"]), **same))
     over_http = given["transport"] != "stdio"
-    if given["metrics"] and not over_http:
-        raise InvalidInput("--metrics needs HTTP: add --transport http, or leave --metrics out.")
+    for name in () if over_http else ("host", "port", "metrics"):
+        if click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise InvalidInput(f"--{name} needs HTTP: add --transport http, or leave --{name} out.")
     tokens = read_tokens(given["agent_id"]) if over_http else ()
     for_metrics = read_metrics_token(tokens) if over_http else None
     identity = _identity(given["issuer"], given["jwks"], given["resource"], given["scopes"], over_http)
