@@ -42,7 +42,7 @@ CHANGES = 60
 
 
 def role(episode: Episode, name: str) -> str:
-    """Returns the name of the plug-in in this role, or the name of a user's file without its folder."""
+    """Returns the name of a role's plug-in; if that is a file, the file name alone."""
     spec: Any = episode.head.settings.get(name) or {}
     return str(spec.get("name", "")).rpartition("/")[2]
 

@@ -316,18 +316,16 @@ class Call:
                 if callable(settings.options.key)
                 else settings.options.key
             )
-            parts = [identity(own_key)]
-        elif settings.options.reads is not None:  # a framework's result cannot be read back
+            return digest([settings.name, identity(own_key)])[:12]
+        if settings.options.reads is not None:  # a framework's result cannot be read back
             return None
-        else:
-            try:
-                judge = settings.evaluator or settings.judge
-                parts = [identity(one) for one in (self._function, judge, dict(self._arguments.arguments))]
-                return digest([settings.name, *parts])[:12]
-            except Exception as error:  # an attribute may raise any error
-                log.debug("%s has no key, so an interrupted call starts again: %s", settings.name, error_text(error))
-                return None
-        return digest([settings.name, *parts])[:12]
+        try:
+            judge = settings.evaluator or settings.judge
+            parts = [identity(one) for one in (self._function, judge, dict(self._arguments.arguments))]
+            return digest([settings.name, *parts])[:12]
+        except Exception as error:  # an attribute may raise any error
+            log.debug("%s has no key, so an interrupted call starts again: %s", settings.name, error_text(error))
+            return None
 
     def _new_episode(self, run: str) -> Episode:
         """A new episode of this call, with secrets in the arguments masked."""

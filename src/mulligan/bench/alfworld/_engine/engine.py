@@ -176,7 +176,7 @@ class Translations:
             return None
 
     def _write(self, key: str, translation: Any) -> None:
-        """Write the whole file or nothing. If the disk is full or read-only, the game goes on without a cache."""
+        """Writes the whole cache file or none. On a full or read-only disk, the game is played without a cache."""
         if self.folder is None:
             return
         part = self.folder / f"{key}.{os.getpid()}.part"

@@ -76,7 +76,7 @@ def implied_facts(account: str) -> Iterator[str]:
 def act(notes: Notes) -> str:
     """The next action: look up an unknown name, query the answer, or answer.
 
-    A name that the database refused, or that its dictionary does not contain, is no longer used.
+    The reader does not use a name again that the database refused or that its dictionary lacks.
     """
     inquiry = Inquiry.read(notes.task)
     actions = [action for action, _ in notes.steps]

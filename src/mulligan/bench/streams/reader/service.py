@@ -37,7 +37,7 @@ class Operation:
     Attributes:
         id: the field for an id.
         more: the other field, or "".
-        quirk: of the other field, or of the id if there is no other.
+        quirk: what the operation's second field needs, or its id if it has only that.
         job: the words of a task. `{id}` and `{more}` stand for the numbers in these fields.
     """
 
