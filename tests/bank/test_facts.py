@@ -194,6 +194,36 @@ async def test_the_same_fact_again_is_counted_and_confirmed_with_it(bank: Bank) 
     assert (fact.support, fact.confirmed, fact.outcome) == (2, True, "success")
 
 
+async def test_a_fact_is_found_by_each_task_that_taught_it(bank: Bank) -> None:
+    others = ["Prepare tomorrow's shipment.", "Label crates 1 to 9.", "Print our catalogue.", "Count what is left."]
+    for n, prompt in enumerate((TASK, *others, others[0])):
+        await bank.learn(an_episode(f"e{n}", a_trial(1, failed()), prompt=prompt))
+    (fact,) = await facts(bank)
+    assert (fact.support, fact.query, fact.other_queries) == (6, TASK, tuple(others[:3]))
+    for prompt in (TASK, *others[:3]):
+        assert [lesson.id for lesson in (await bank.recall(prompt)).lessons] == [fact.id]
+
+
+async def test_a_known_statement_is_found_by_the_next_task_that_read_it(bank: Bank) -> None:
+    steps = (Step("", "tables", "table 'hb_972' holds the 'orders'"), Step("", "done", "ok"))
+    prompts = "How many orders are there?", "Count last summer's deliveries."
+    for n, prompt in enumerate(prompts):
+        done = Trial(1, Attempt("7", steps=steps), Feedback(True, "", source="t"))
+        await bank.learn(an_episode(f"e{n}", done, prompt=prompt))
+    (fact,) = await facts(bank)
+    assert (fact.support, fact.query, fact.other_queries) == (1, prompts[0], prompts[1:])
+    for prompt in prompts:
+        assert [lesson.id for lesson in (await bank.recall(prompt)).lessons] == [fact.id]
+
+
+async def test_a_lesson_written_again_is_found_by_both_tasks(bank: Bank) -> None:
+    for query in ("Bill Ann 12", "Invoice Zoe"):
+        lesson = await bank.add("Currency", "Name it.", query=query)
+    assert [one.id for query in ("Bill Ann 12", "Invoice Zoe") for one in (await bank.recall(query)).lessons] == [
+        lesson.id
+    ] * 2
+
+
 async def test_newer_evidence_supersedes_and_can_be_taken_back(bank: Bank) -> None:
     await bank.learn(an_episode("e1", a_trial(1, failed())))
     (old,) = await facts(bank)

@@ -24,6 +24,8 @@ Result: TypeAlias = Literal["success", "failure"]
 Time: TypeAlias = str | float | None
 """A time as people write it: see `text.times.time_of`. It is stored as seconds since the epoch."""
 
+MAX_OTHER_QUERIES = 3
+"""Maximum number of tasks, besides the first, whose words find a lesson that they taught, too."""
 ADMISSION_NOTE = "admission"
 """The key in a lesson's context for the result of its replay."""
 WAITS_FOR_REPLAY = "waits for a replay"
@@ -79,6 +81,7 @@ class Lesson:
         score: its relevance in one recall, 0 to 1. None outside a recall.
         agent_id: the agent that it belongs to; "" is the unnamed agent.
         query: the task that it was learned from.
+        other_queries: up to `MAX_OTHER_QUERIES` further tasks that taught the same.
         experience: an id that the lessons of one extraction share.
         confidence: 0 to 1, before any use.
         created, last_used: seconds since the epoch.
@@ -110,6 +113,7 @@ class Lesson:
     score: Annotated[float | None, FieldUse(counted=True)] = None
     agent_id: Annotated[str, FieldUse("agent")] = ""
     query: Annotated[str, FieldUse("task")] = ""
+    other_queries: Annotated[tuple[str, ...], FieldUse("other tasks", counted=True)] = ()
     experience: Annotated[str, FieldUse(column=True)] = ""
     origin: Origin = Origin()
     confidence: Annotated[float, FieldUse(column=True)] = 0.5

@@ -239,6 +239,10 @@ class Learning:
             return bool(new) and new.items() <= stated.items() and not quotes_checks(fact)
 
         drafts = [fact for episode in episodes for fact in facts_of(episode, project, contradicting)]
+        for fact in filter(is_known, drafts):
+            for other in known:
+                if claims(other).keys() & claims(fact).keys():
+                    await self._writer.remember_task(other.id, replace(fact, agent_id=writes))
         drafts = [fact for fact in drafts if not is_known(fact)]
         if not drafts and not confirmed and not doubted:
             return ()

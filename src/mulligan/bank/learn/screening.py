@@ -24,6 +24,7 @@ from mulligan.bank.learn.facts import keys_of, subject_of
 from mulligan.bank.recall.terms import search_text, terms_of
 from mulligan.core.codec import digest
 from mulligan.core.lesson_history import Addition, compared_text
+from mulligan.core.lessons import MAX_OTHER_QUERIES
 from mulligan.core.records import Json, Lesson
 from mulligan.sessions.effects import FORBIDS
 from mulligan.text.safeguards import LOOK_ALIKES, Patterns, compiled, folded, patterns
@@ -57,6 +58,7 @@ def screened(lesson: Lesson, named: str = "") -> tuple[Lesson, tuple[str, ...]]:
         description=_kept(lesson.description, DESCRIPTION),
         content=_kept(lesson.content, CONTENT),
         query=_kept(lesson.query, QUERY),
+        other_queries=tuple(_kept(query, QUERY) for query in lesson.other_queries[:MAX_OTHER_QUERIES]),
         kind=_kept(lesson.kind, TAG),
         project=_kept(lesson.project, TAG),
         tags=tuple(dict.fromkeys(tag for each in lesson.tags if (tag := _kept(each, TAG).strip())))[:TAGS],

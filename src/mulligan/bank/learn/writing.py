@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from mulligan.bank.learn.facts import claims, contradicts, keys, names_in, shows_more
-from mulligan.bank.learn.screening import addition_of, fingerprint
+from mulligan.bank.learn.screening import addition_of, fingerprint, screened
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.terms import embedding_text
 from mulligan.core.errors import LessonChanged
 from mulligan.core.lesson_history import Addition, Change
-from mulligan.core.lessons import LessonFields, Selection, annotations_of, without_counts
+from mulligan.core.lessons import MAX_OTHER_QUERIES, LessonFields, Selection, annotations_of, without_counts
 from mulligan.core.operations import detail_of, operation
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Json, Lesson, LessonState, Origin
@@ -123,6 +123,9 @@ class LessonWriter:
             if len(kept) == 1:
                 keeping.facts["lesson"] = kept[0].id
             keeping.facts |= {"new": len(new) - held, "quarantined": held, "known": len(kept) - len(new) + len(skipped)}
+        for entry, one in zip(entries, kept, strict=True):
+            if one.folded and entry.lesson.state == "active":
+                await self.remember_task(one.id, entry.lesson)
         if self._ports.vectors.id and any(one.lesson.id in new and one.fingerprint in twins for one in entries):
             # Its twin has been retired since, or an earlier version stored it with another fingerprint.
             await self._ports.memory.queue.enqueue("embed", agent_id, {})
@@ -222,6 +225,20 @@ class LessonWriter:
             return replace(now, to_check=why) if now.state == "active" else now
 
         await self.change(fact.agent_id, fact.id, "doubted", doubted, detail=detail_of(why))
+
+    async def remember_task(self, id: str, twin: Lesson) -> None:
+        """Makes an active lesson found by the words of the task of its twin, too."""
+        query = screened(twin)[0].query
+
+        def remembered(now: Lesson) -> Lesson:
+            tasks = (now.query, *now.other_queries)
+            is_new = " ".join(query.split()) not in {" ".join(task.split()) for task in ("", *tasks)}
+            if not is_new or now.state != "active" or now.nature == "query_pair" or len(tasks) > MAX_OTHER_QUERIES:
+                return now
+            return replace(now, other_queries=(*now.other_queries, query))
+
+        # The lesson was screened when it was added, so that its flags must not quarantine it now.
+        await self.change(twin.agent_id, id, "folded", remembered, by_a_person=True)
 
     async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> tuple[list[Addition], set[str]]:
         """The entries with the facts that they replace as parents, and the fingerprints of active facts equal to one.

@@ -305,7 +305,8 @@ def search_text(lesson: Lesson) -> str:
     """The text of a lesson that its search terms come from. A query pair is found by its shape alone."""
     if lesson.nature == "query_pair":
         return lesson.query
-    return "\n".join((lesson.title, lesson.description, lesson.content, lesson.query, lesson.kind, *lesson.tags))
+    tasks = (lesson.query, *lesson.other_queries)
+    return "\n".join((lesson.title, lesson.description, lesson.content, *tasks, lesson.kind, *lesson.tags))
 
 
 def embedding_text(lesson: Lesson) -> str:
