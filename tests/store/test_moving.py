@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from lesson_kit import ADDRESSES, ALL, KINDS, entry
 
+from mulligan.app.memory import open_bank
 from mulligan.cli.main import cli
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked
 from mulligan.core.episode import Acted, Evaluated, Stopped
@@ -19,6 +20,7 @@ from mulligan.core.records import Attempt, Episode, Feedback, Image, Stop, Task
 from mulligan.store import moving, open_store
 from mulligan.store.moving import move
 from mulligan.store.sqlite.schema import MIGRATIONS, expected
+from mulligan.store.state import state
 
 PICTURE = Image("image/png", b"bytes")
 
@@ -164,6 +166,17 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         with pytest.raises(InvalidInput, match=said):
             run(*words)
+
+
+async def test_a_copy_and_the_status_count_the_same_lessons(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "here.db") as here, open_store(tmp_path / "there.db") as there:
+        bank = open_bank("a", store=here.memory, embedder="none")
+        for title in ("Kept", "Retired"):
+            lesson = await bank.add(title, f"{title} it.")
+        await bank.retire(lesson.id)
+        totals = (await state(here)).totals
+        assert (totals["lessons"], totals["active lessons"]) == (2, 1)
+        assert [one.copied for one in await move(here, there) if one.table == "lessons"] == [totals["lessons"]]
 
 
 def test_every_table_is_copied() -> None:

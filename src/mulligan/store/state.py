@@ -17,7 +17,8 @@ from mulligan.store.sqlite.store import SqliteStore
 _TOTALS = {
     "episodes": "SELECT count(*) FROM episodes",
     "agents": "SELECT count(*) FROM agents",
-    "lessons": "SELECT count(*) FROM lessons WHERE state = 'active'",
+    "lessons": "SELECT count(*) FROM lessons",
+    "active lessons": "SELECT count(*) FROM lessons WHERE state = 'active'",
     "recalls": "SELECT count(*) FROM receipts",
 }
 _LEASES = "SELECT count(*), sum(CASE WHEN until < ? THEN 1 ELSE 0 END) FROM leases WHERE owner <> ''"
@@ -31,7 +32,7 @@ class State:
 
     Attributes:
         engine: facts about the engine by name, such as its version and its size.
-        totals: how many episodes, agents, lessons and recalls this role sees.
+        totals: how many episodes, agents, lessons (all, and active ones) and recalls this role sees.
         queue: the number of unfinished jobs by status.
         leases: the number of leases held.
         expired: how many of these leases have expired.
