@@ -98,6 +98,14 @@ async def test_a_step_that_nobody_judges_has_no_verdict(project: Path) -> None:
     assert episode.best.attempt.output == "v"
 
 
+async def test_max_iter_without_a_judge_says_that_it_has_no_effect(project: Path) -> None:
+    single(project, "one", ONESHOT["AGENT.md"])
+    notices: list[str] = []
+    episode = await mulligan.run("one", "t", model=ScriptedModel(["v"]), max_iter=3, notice=notices.append)
+    assert len(episode.trials) == 1
+    assert [line for line in notices if "max_iter has no effect" in line and "evaluate" in line]
+
+
 async def test_tests_judge_and_the_reflector_reflects(project: Path) -> None:
     folder = reflexion(project, "evaluate: {tests: tests.py}\n")
     lay(folder, {"tests.py": "assert add(1, 2) == 3\n"})

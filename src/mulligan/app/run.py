@@ -93,6 +93,10 @@ def _recipe(agent: Agent, options: RunOptions, session: Session) -> Recipe:
             "reflect.md also uses the model of act.md: it names none, and the small local model does not judge for "
             "another model."
         )
+    if options.max_iter is not None and agent.pattern == "oneshot" and agent.evaluate is None:
+        session.notice(
+            f"max_iter has no effect: {agent.name} is one model call without a judge. Add evaluate to its file."
+        )
     limits = configured_limits(config, Limits(identical=None))
     recipe = recipe_of(agent, config, limits, model=model, max_iter=options.max_iter)
     recipe = replace(
