@@ -105,7 +105,7 @@ def test_what_narrows_applies_while_the_rest_waits(project: Path, caplog: pytest
     os.chdir(project.parent)
     assert held(caplog) == [
         f"{project} is not trusted yet, so this is not used: model, prompts, memory.retrieval, .env. To see and allow "
-        "it: mulligan trust"
+        f"it: mulligan trust {project}"
     ]
 
 
@@ -203,6 +203,30 @@ def test_where_nothing_is_there_to_trust(project: Path, capsys: pytest.CaptureFi
     (project / "mulligan.toml").unlink()
     assert command("trust") == 2
     assert "There is nothing to trust" in capsys.readouterr().err
+
+
+def test_what_was_not_looked_at_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head = "---\nname: a\ndescription: d\nversion: '1'\npattern: oneshot\n"
+    rest = 'evaluate: {check: "./judge.sh"}\n---\nAnswer.\n'
+    lay(project, {"mulligan.toml": "", "agents/broken/AGENT.md": f"{head}max_iter: x\n{rest}"})
+    lay(project, {"pkg/a/AGENT.md": head + rest, "pkg/a/sub/x": ""})
+    assert command("trust") == 0
+    said = capsys.readouterr().err
+    assert "Not read, because of errors that mulligan lint shows: broken\n" in said
+    assert "For an agent elsewhere: mulligan trust FOLDER" in said
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project / "pkg/a/sub")
+        assert command("run", "..", "Say hello.") == 2
+    assert f"mulligan trust {project / 'pkg/a'}\n" in capsys.readouterr().err
+
+
+def test_the_agent_that_a_project_is_belongs_to_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agent = "---\nname: a\ndescription: d\nversion: '1'\npattern: oneshot\nevaluate: {check: ./judge.sh}\n---\nAnswer.\n"
+    lay(project, {"AGENT.md": agent})
+    assert command("trust") == 2
+    said = capsys.readouterr().err
+    assert "memory.retrieval" in said
+    assert "evaluate" in said
 
 
 def test_init_trusts_what_it_writes_and_nothing_that_was_there(

@@ -316,6 +316,5 @@ def _state(contents: Contents) -> str:
 
 
 def _remedy(contents: Contents) -> str:
-    cwd = Path(os.path.abspath("."))
-    where = "" if contents.folder in (cwd, *cwd.parents) else f" {shlex.quote(one_line(str(contents.folder), 300))}"
+    where = "" if contents.folder == Path(os.path.abspath(".")) else f" {shlex.quote(one_line(str(contents.folder), 300))}"
     return "" if contents.unsafe else f" To see and allow it: mulligan trust{where}"

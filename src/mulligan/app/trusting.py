@@ -23,12 +23,14 @@ class Asked:
         parts: what each of them would run or redirect.
         bank: a bank that came with the repository.
         ignored: variables of the `.env` that are never set.
+        broken: agents whose files have errors, so that they cannot run.
     """
 
     folder: Path
     parts: tuple[Contents, ...]
     bank: Path | None = None
     ignored: tuple[str, ...] = ()
+    broken: tuple[Path, ...] = ()
 
     @property
     def unsafe(self) -> str:
@@ -70,19 +72,22 @@ def asked(start: Path) -> Asked:
     """
     here = start.expanduser().absolute()
     root = project_root(here)
-    if (here / "AGENT.md").is_file():
-        return Asked(here, tuple(_contents_of_agents([here], Config(root))))
-    if root is None and not (here / "agents").is_dir():
+    own = [here] if (here / "AGENT.md").is_file() else []
+    if own and root != here:
+        parts, broken = _contents_of_agents(own, Config(root))
+        return Asked(here, tuple(parts), broken=tuple(broken))
+    if root is None and not (here / "agents").is_dir() and not agents_of(Config(here)):
         raise InvalidInput(f"There is nothing to trust in {here}: no mulligan.toml there or above, no agents/.")
     config, settings = read_project(root) if root else (Config(here), None)
-    parts = [settings] if settings else []
-    parts += _contents_of_agents(agents_of(config).values(), config)
+    parts, broken = _contents_of_agents([*own, *agents_of(config).values()], config)
+    parts = [*([settings] if settings else []), *parts]
     bank = (root or here) / BANK
     asks = root is not None and not os.environ.get("MULLIGAN_HOME") and not has_own_bank(root)
     set_names = {item.name.removeprefix(".env ") for part in parts for item in part.items}
     variables = read_dotenv(root / ".env") if root and (root / ".env").is_file() else {}
     ignored = [name for name in variables if name not in set_names]
-    return Asked(root or here, tuple(parts), bank if asks and not is_foreign(bank) else None, tuple(ignored))
+    asked_bank = bank if asks and not is_foreign(bank) else None
+    return Asked(root or here, tuple(parts), asked_bank, tuple(ignored), tuple(broken))
 
 
 def trust(folder: Path) -> None:
@@ -97,10 +102,13 @@ def trust_settings(folder: Path) -> None:
         Asked(folder, (settings_contents(folder, file, risks, {}),)).trust()
 
 
-def _contents_of_agents(folders: Iterable[Path], config: Config) -> list[Contents]:
-    contents: list[Contents] = []
+def _contents_of_agents(folders: Iterable[Path], config: Config) -> tuple[list[Contents], list[Path]]:
+    """What these agents would run or redirect, and the folders of those that cannot be read."""
+    contents, broken = list[Contents](), list[Path]()
     for folder in folders:
         agent, _ = read_agent(folder, skill_folders(folder, config), strict=False)
-        if agent is not None:
+        if agent is None:
+            broken.append(folder)
+        else:
             contents.append(agent_contents(with_skill_files(agent)))
-    return contents
+    return contents, broken

@@ -33,7 +33,8 @@ def trust(folder: str, prints: bool, revoke: bool) -> None:
     if prints:
         emit(found.hashes)
     elif not found.open:
-        say(f"Nothing in {found.folder} needs your trust.")
+        elsewhere = "" if (found.folder / "AGENT.md").is_file() else " For an agent elsewhere: mulligan trust FOLDER"
+        say(f"No setting and no agent that was read in {found.folder} needs your trust.{elsewhere}")
     elif not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         raise InvalidInput(
             f"Only a person at a terminal can trust a project: run mulligan trust there. In CI and containers, "
@@ -56,6 +57,9 @@ def _show(found: Asked) -> None:
     if lines:
         say(f"{one_line(str(found.folder), 300)} would run or redirect:")
         say(columns(lines, heading=False, inset=2))
+    if found.broken:
+        names = ", ".join(path.name for path in found.broken)
+        say(one_line(f"Not read, because of errors that mulligan lint shows: {names}", 300))
     if found.ignored:
         say(one_line(f"Never read from .env: {', '.join(found.ignored)}", 300))
 
