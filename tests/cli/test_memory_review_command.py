@@ -99,9 +99,11 @@ def test_a_file_or_a_time_is_named(mulligan: Run, arguments: tuple[str, ...], sa
 
 
 def test_candidates_are_kept_or_dropped_by_their_ids_and_written_to_a_file(mulligan: Run, here: Path) -> None:
-    mulligan("learn", "home/.claude/projects/p/s1.jsonl")
     (here / "AGENTS.md").write_bytes(before := b"# Mine\r\n\r\nBe brief.\r\n")
-    assert "nothing to change" in mulligan("memory", "export", "--to", "AGENTS.md").err
+    assert "Only lessons from coding agents' sessions" in mulligan("memory", "export", "--to", "AGENTS.md").err
+    mulligan("learn", "home/.claude/projects/p/s1.jsonl")
+    said = mulligan("memory", "export", "--to", "AGENTS.md").err
+    assert "0 kept lessons, nothing to change\n2 candidates to review first: mulligan memory" in said
     assert (here / "AGENTS.md").read_bytes() == before
     keep, drop = candidates(mulligan)
     listed = mulligan("memory", "review")

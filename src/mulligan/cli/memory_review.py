@@ -225,7 +225,10 @@ def export(form: str, output: str | None, to: Path | None) -> None:
 
 def _export_to(file: Path) -> None:
     """Writes the kept lessons into the marked block of this file."""
-    kept = with_project_bank(project_agent(), lambda bank: _hooked(bank, kept=True))
+    agent = project_agent()
+    kept, waiting = (
+        with_project_bank(agent, lambda bank, kept=kept: _hooked(bank, kept=kept)) for kept in (True, False)
+    )
     lessons = [lesson for lesson in kept if not lesson.is_expired(time.time())]
     try:
         before = file.read_bytes() if file.exists() else b""
@@ -235,6 +238,10 @@ def _export_to(file: Path) -> None:
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written: {error.strerror}.") from error
     say(f"{file}: {count(len(lessons), 'kept lesson')}{'' if after != before else ', nothing to change'}")
+    if waiting:
+        say(f"{count(len(waiting), 'candidate')} to review first: {memory_command(agent, 'review')}")
+    elif not lessons:
+        say(f"Only lessons from coding agents' sessions are written, and {agent} has none: mulligan learn --since 30d")
 
 
 def _replace(file: Path, text: bytes) -> None:
