@@ -221,7 +221,9 @@ def test_what_was_not_looked_at_is_said(project: Path, capsys: pytest.CaptureFix
 
 
 def test_the_agent_that_a_project_is_belongs_to_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    agent = "---\nname: a\ndescription: d\nversion: '1'\npattern: oneshot\nevaluate: {check: ./judge.sh}\n---\nAnswer.\n"
+    agent = (
+        "---\nname: a\ndescription: d\nversion: '1'\npattern: oneshot\nevaluate: {check: ./judge.sh}\n---\nAnswer.\n"
+    )
     lay(project, {"AGENT.md": agent})
     assert command("trust") == 2
     said = capsys.readouterr().err

@@ -316,5 +316,7 @@ def _state(contents: Contents) -> str:
 
 
 def _remedy(contents: Contents) -> str:
-    where = "" if contents.folder == Path(os.path.abspath(".")) else f" {shlex.quote(one_line(str(contents.folder), 300))}"
+    where = (
+        "" if contents.folder == Path(os.path.abspath(".")) else f" {shlex.quote(one_line(str(contents.folder), 300))}"
+    )
     return "" if contents.unsafe else f" To see and allow it: mulligan trust{where}"
