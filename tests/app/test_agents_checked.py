@@ -75,6 +75,20 @@ async def test_a_check_of_a_folder_asks_for_the_folder(agent: Callable[..., Path
     assert "actor=" not in said
 
 
+async def test_a_server_of_tools_that_no_table_defines(agent: Callable[..., Path]) -> None:
+    folder = agent("uses: [s]\n")
+    lay(
+        folder.parent.parent / "skills" / "s",
+        {"SKILL.md": "---\nname: s\ndescription: d\ntools: [mcp:foo]\n---\nRead.\n"},
+    )
+    (folder / "act.md").write_text("---\npattern: react\nuses: [s]\n---\nAnswer, then finish.\n")
+    (problem,) = (one for one in lint().problems if one.level == "error")
+    assert (problem.file.name, problem.line) == ("SKILL.md", 4)
+    assert "No MCP server is called 'foo'" in problem.message
+    assert "[mcp.NAME]" in problem.message
+    assert str(problem) in await refused(ScriptedModel([]))
+
+
 async def test_a_tool_of_the_user_that_is_none(agent: Callable[..., Path]) -> None:
     folder = agent("uses: [s]\n")
     skill = "---\nname: s\ndescription: d\ntools: [./half.py]\n---\nRead.\n"

@@ -27,7 +27,7 @@ from mulligan.app.recipe import Recipe, settled
 from mulligan.app.scaling import scaled
 from mulligan.app.session import with_limits
 from mulligan.app.tasks import plugin_beside, spec_beside, tests_spec
-from mulligan.app.toolbox import check_tools
+from mulligan.app.toolbox import check_tools, is_server
 from mulligan.app.trust import Contents, code_named, contents, untrusted
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
@@ -281,7 +281,9 @@ def check_skills(skills: Mapping[str, Skill], sources: Mapping[str, Source], con
 
 
 def _exists(tool: str, config: Config) -> bool:
-    """Whether a tool of this name exists, even if it is not set up."""
+    """Whether a tool of this name exists, even if it is not set up. Servers are set up by the user alone."""
+    if is_server(tool):
+        return True
     try:
         check_tools([tool], config.table("tools"), config.table("mcp"))
     except UnknownName:

@@ -65,7 +65,7 @@ class ConfiguredTools:
         """Builds the toolset of this name. Raises `InvalidInput`."""
         spec = (
             _server(source, self.servers, self.root)
-            if _is_server(source)
+            if is_server(source)
             else _plugin(source, self.tools, find("tools", source))
         )
         if needs_workspace(source):
@@ -89,7 +89,7 @@ def check_tools(sources: Iterable[str], tools: Mapping[str, Json], servers: Mapp
             raise InvalidInput(f"[tools.{name}] in mulligan.toml must be a table of settings, not {value!r}.")
     configured = ConfiguredTools(_NO_SANDBOX, None, tools, servers)
     for source in sources:
-        if _is_server(source) or not is_own(source):
+        if is_server(source) or not is_own(source):
             configured.build(source, os.sep)
         else:
             cls = examine("tools", source)
@@ -101,14 +101,14 @@ def check_packages(sources: Iterable[str]) -> None:
     """Raises `MissingExtra` for a tool whose packages are not installed. Its class lists them in `packages`, each with
     the extra that contains it."""
     for source in sources:
-        needed = getattr(find("tools", MCP if _is_server(source) else source), "packages", {})
+        needed = getattr(find("tools", MCP if is_server(source) else source), "packages", {})
         for package, extra in {**needed, "jsonschema": "models"}.items():
             require(f"The tool {source} needs {package}", package, extra)
 
 
 def needs_workspace(source: str) -> bool:
     """Whether a tool works on files. Raises `UnknownName`."""
-    return not _is_server(source) and "folder" in settings_of(find("tools", source))
+    return not is_server(source) and "folder" in settings_of(find("tools", source))
 
 
 def _plugin(source: str, tools: Mapping[str, Json], cls: type[Any]) -> Spec:
@@ -264,7 +264,8 @@ def misfit(arguments: Mapping[str, Json], schema: Json) -> str:
     return f"{where}{error.message}"[:300]
 
 
-def _is_server(source: str) -> bool:
+def is_server(source: str) -> bool:
+    """Whether a tool is an MCP server, such as `mcp:files`."""
     return source.partition(":")[0] == MCP
 
 
