@@ -17,6 +17,7 @@ from mulligan.goals.person import MARKS, agent_above
 from mulligan.goals.state import Goals
 from mulligan.hooks.goal_prompt import wished
 from mulligan.hooks.holding import agents_that_hold
+from mulligan.sessions.agents import agent
 
 
 @pytest.fixture
@@ -97,8 +98,12 @@ def test_it_is_refused_where_no_hook_would_hold_the_agent(home: Path, place: Fol
         agents_that_hold(str(place.path), 5, "codex")
     (home / ".codex" / "hooks.json").unlink()
     file.write_text("{}")
-    with pytest.raises(InvalidInput, match="mulligan hooks install"):
-        agents_that_hold(str(place.path), 5)
+    for has_opencode in (False, True):
+        if has_opencode:
+            Path(agent("opencode").folder()).mkdir(parents=True)
+        with pytest.raises(InvalidInput, match="mulligan hooks install") as refusal:
+            agents_that_hold(str(place.path), 5)
+        assert ("opencode" in str(refusal.value)) is has_opencode
 
 
 @pytest.mark.parametrize(

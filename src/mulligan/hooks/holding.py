@@ -36,7 +36,7 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
                 "No coding agent has Mulligan's hooks here, so nothing would run the check: `mulligan hooks install`. "
             )
             instead = "opencode has no such hook: use `mulligan goal --run opencode CHECK TASK`."
-            raise InvalidInput("\n".join(not_held) or nobody + instead)
+            raise InvalidInput("\n".join(not_held) or nobody + (instead if "opencode" in install.present() else ""))
         lines.append(f"Kept working, if their plug-in has this version: {', '.join(plugged)}.")
     for of in holding:
         tried = "" if of.tried else " (according to its documentation; untested)"
