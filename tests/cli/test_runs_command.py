@@ -36,6 +36,19 @@ def test_a_run_is_listed_shown_exported_and_replayed(mulligan: Run, here: Path, 
     assert mulligan("runs", "export", row["run"], "-o", "no/such/x").status == 2
 
 
+@pytest.mark.parametrize(
+    ("script", "state"), [("never.txt", "not solved"), ("unclear.txt", "could not be judged"), ("second.txt", "solved")]
+)
+def test_a_run_that_is_over_has_one_word_for_its_state(
+    mulligan: Run, second: tuple[str, ...], script: str, state: str
+) -> None:
+    ended = mulligan(*(word.replace("second.txt", script) for word in second), "--tries", "2")
+    assert f"\n{state}" in ended.err
+    line = mulligan("runs", "list").out.splitlines()[1]
+    assert f"  {state}  " in line
+    assert f"is over ({state})" in mulligan("runs", "resume", line.split()[0]).err
+
+
 def test_a_call_of_a_function_is_shown_and_is_resumed_by_its_program_alone(mulligan: Run, here: Path) -> None:
     def is_right(answer: str) -> bool:
         return answer == "right"

@@ -210,9 +210,11 @@ class Runner:
                     await tell_outcome(self.parts.bank, episode, self.notice)
             if await self._deliver_missed(over[-1]):
                 return max(over, key=worth)
-            reasons = ", ".join(episode.stop.reason for episode in run if episode.stop)
+            from mulligan.app.story import run_state
+
+            states = ", ".join(dict.fromkeys(run_state(episode, running=False).word for episode in run))
             raise InvalidInput(
-                f"Run {run[0].run} is over ({reasons}): there is nothing to resume. To continue from its first "
+                f"Run {run[0].run} is over ({states}): there is nothing to resume. To continue from its first "
                 "episode, as a new run: fork=True with a higher limit, such as tries=N."
             )
         for episode in paused[:1] if fork else paused:

@@ -575,7 +575,8 @@ def run_state(episode: Episode | Brief, running: bool) -> RunState:
     if name.startswith("paused") and name not in _MARKS:
         mark = "paused"
     detail = _in_words(episode.stop.detail) if isinstance(episode, Episode) and episode.stop else ""
-    return RunState(name, mark, {"exhausted": "not solved"}.get(name, name), detail)
+    word = name if name != "exhausted" else "not solved" if episode.judged else "could not be judged"
+    return RunState(name, mark, word, detail)
 
 
 def _state_name(episode: Episode | Brief, running: bool) -> str:

@@ -178,7 +178,7 @@ def _qualifications(episode: Episode) -> list[str]:
     if best and best.feedback:
         notes += best.feedback.notes
     if episode.stop and episode.stop.reason != "solved":
-        notes.append(f"Not solved: {episode.stop.detail}.")
+        notes.append(f"{'Not solved' if episode.judged else 'Could not be judged'}: {episode.stop.detail}.")
     if episode.stop and episode.stop.reason == "over_budget":
         notes.append(f"To continue with a higher limit: mulligan runs resume {episode.run}")
     return notes
