@@ -180,9 +180,16 @@ def test_a_project_reads_and_fills_the_bank_that_it_is_bound_to(mulligan: Run, p
     assert LESSON in failing(old, "s6")
 
 
-def test_an_address_is_a_project_and_another_folder_can_be_named(mulligan: Run, place: Path) -> None:
+def test_an_address_is_a_project_and_another_folder_can_be_named(
+    mulligan: Run, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = place.parent / "other"
     other.mkdir()
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\ny\n"))
+    refused = mulligan("hooks", "rebind", "github.com/a/b", "--folder", str(other))
+    assert "There is no bank project:github.com/a/b here yet" in refused.err
+    assert refused.status != 0
+    assert status(mulligan, "--folder", str(other))["bank"] == project_id(str(other))
     said = mulligan("hooks", "rebind", "github.com/a/b", "--folder", str(other)).out
     assert said.startswith(f"{project_id(str(other))} uses project:github.com/a/b ")
     assert status(mulligan, "--folder", str(other))["bank"] == "project:github.com/a/b"

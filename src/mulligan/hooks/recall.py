@@ -165,6 +165,11 @@ class Reader:
         if self._db is not None:
             self._db.close()
 
+    def knows(self, bank: str) -> bool:
+        """Whether the store has a bank of this name."""
+        row = self._agents and self._db and self._db.execute("SELECT 1 FROM agents WHERE id = ?", (bank,)).fetchone()
+        return bool(row)
+
     def about(self, keys: Sequence[str]) -> Sequence[Known]:
         """The lessons about an error with one of these keys, the best first.
 

@@ -36,12 +36,14 @@ def command(bank: str | None, folder: str) -> None:
     project = project_id(str(there))
     if bank and ":" not in bank:
         bank = PREFIX + bank
-    with Journal() as journal:
-        journal.bind(project, bank or project)
     reader = Reader(bank or project, wait=1.0)
     try:
+        if bank not in (None, "", project) and not reader.knows(bank):
+            click.confirm(f"There is no bank {bank} here yet. Use it nevertheless?", abort=True, err=True)
         kept, candidates = reader.numbers()
     finally:
         reader.close()
+    with Journal() as journal:
+        journal.bind(project, bank or project)
     lessons = f"{kept} kept, {count(candidates, 'candidate')}"
     emit(f"{project} uses {bank or 'its own bank'} in sessions that begin from now on. Lessons there: {lessons}.")
