@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from banks import a_bank, an_episode, lessons_of
 
+import mulligan
 from mulligan import ScriptedModel
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
 
@@ -23,6 +24,15 @@ async def test_an_episode_is_learned_from_after_its_model_was_down(tmp_path: Pat
         assert (left.status, left.error) == ("waiting", "down")
         assert len((await bank.learn(episode)).lessons) == 1
         assert not [one for one in await bank.pending() if one.kind == "extract"]
+
+
+async def test_the_sign_for_all_banks_is_no_name_of_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="agent_id must be the name of one agent"):
+        a_bank(tmp_path / "m.db", "*")
+    with pytest.raises(InvalidInput, match="bank must be the name of one agent"):
+        await mulligan.solve("Say a.", model=ScriptedModel([]), judge=bool, bank="*")
+    with pytest.raises(InvalidInput, match="bank must be the name of one agent"):
+        mulligan.retry(bank="*")(str.upper)
 
 
 @pytest.mark.parametrize("answers", [[{"x": 1}, {"x": 2}], [ModelError("down")]])

@@ -235,7 +235,7 @@ def _plain(entry: Option, value: Any) -> Any:
 
 
 def _check(entry: Option, value: Any) -> None:
-    """Raises `InvalidInput` for a value that has the wrong type or is too small."""
+    """Raises `InvalidInput` for a value that has the wrong type, is too small or is no name of a bank."""
     words, classes = _WORDS.get(entry.kind, ("", ""))
     if words:
         from mulligan.core import limits, protocols  # not above: the help of commands is quick
@@ -245,6 +245,8 @@ def _check(entry: Option, value: Any) -> None:
         if mismatch or (isinstance(value, bool) and entry.kind != "bool"):
             advice = " MULLIGAN_STORE names a store by its address." if entry.name == "store" else ""
             raise _invalid(f"{entry.name} must be {words}, not {value!r}.{advice}")
+    if entry.name == "bank" and value == "*":
+        raise _invalid("bank must be the name of one agent: '*' stands for all of them.")
     if entry.least is not None and value < entry.least:
         raise _invalid(f"{entry.name} must be at least {entry.least}, not {value}.")
 
