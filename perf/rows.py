@@ -230,7 +230,7 @@ def hook(home: str) -> None:
     """The hook's program at a failure, without and with a lesson to show, and at the end of a turn."""
 
     def measure(name: str, event: dict[str, Any]) -> None:
-        words = [sys.executable, "-m", "mulligan.hooks.entry", "claude"]
+        words = [sys.executable, "-c", "from mulligan.hooks.entry import main; main()", "claude"]  # as its program
         spent = list[float]()
         for number in range(5):
             ids = {"session_id": f"{name} {number}", "tool_use_id": "t"}
@@ -283,6 +283,7 @@ def mcp(home: str) -> None:
 ROWS = {each.__name__: each for each in (start, first_request, loop, retry, retry_with_bank, langgraph, hook, mcp)}
 
 if __name__ == "__main__":
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process compiles the source again
     with tempfile.TemporaryDirectory() as home:
         os.environ["MULLIGAN_HOME"] = home
         os.environ["HOME"] = home

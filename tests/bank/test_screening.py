@@ -2,11 +2,8 @@
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 from banks import a_bank, an_episode, lessons_of, mind
@@ -18,11 +15,9 @@ from mulligan.bank.learn.screening import CONTENT, TAGS, addition_of, flags_of, 
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson, Origin
 from mulligan.sessions.effects import going_around
-from mulligan.text.safeguards import beginnings, patterns
 from mulligan.text.secrets import MASK
 
 HERE = Path(__file__).parent / "screening"
-regex: Any = import_module("re._parser")
 SECRET = "ghp" + "_" + "a1B2c3D4e5" * 4  # put together, so that no scanner takes this file for a leak
 
 
@@ -350,41 +345,3 @@ def test_no_text_takes_long(piece: str) -> None:
     began = time.process_time()
     flags_of(piece * (CONTENT // len(piece)))
     assert time.process_time() - began < 3
-
-
-def literal_beginnings(tree: Any) -> Iterator[tuple[str, bool]]:
-    """What matches of a parsed pattern begin with, as far as characters are given, and whether that is all of it."""
-    if not len(tree):
-        yield "", True
-        return
-    (kind, value), rest = tree[0], tree[1:]
-    if kind is regex.LITERAL:
-        heads = [(chr(value), True)]
-    elif kind is regex.IN and all(one is regex.LITERAL for one, _ in value):
-        heads = [(chr(character), True) for _, character in value]
-    elif kind is regex.SUBPATTERN:
-        heads = [*literal_beginnings(value[3])]
-    elif kind is regex.BRANCH:
-        heads = [one for branch in value[1] for one in literal_beginnings(branch)]
-    elif kind in (regex.AT, regex.ASSERT_NOT):
-        heads = [("", True)]
-    elif kind is regex.MAX_REPEAT and value[0]:
-        heads = [(text, False) for text, _ in literal_beginnings(value[2])]
-    else:
-        heads = [("", False)]
-    for head, whole in heads:
-        yield from ((head + text, more) for text, more in literal_beginnings(rest)) if whole else [(head, False)]
-
-
-def test_a_pattern_is_passed_over_only_for_texts_that_it_cannot_match() -> None:
-    tables = ("commands", "remedies", "languages")
-    wanted = {late.pattern: beginnings(late.pattern) for table in tables for _, late in patterns(table)}
-    for pattern, parts in wanted.items():
-        begun = {text for text, _ in literal_beginnings(regex.parse(pattern))}
-        assert not parts or [text for text in begun if not text.startswith(tuple(parts))] == [], pattern
-    assert sum(map(bool, wanted.values())) > 0.8 * len(wanted)
-    assert [
-        beginnings(text) for text in ("ab|c", "ab?c", r"\bx{0,2}y", "(?:ab|cd)e", "(?:a)?b", "[ab]", "a|", "(a)b")
-    ] == [
-        *(("ab", "c"), ("a",), (), ("ab", "cd"), (), (), (), ()),
-    ]

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from mulligan.core.home import home_path
+from mulligan.core.late_pattern import LatePattern
 from mulligan.core.light import TYPE_CHECKING, NamedTuple, cast
 from mulligan.hooks.project import USER
 from mulligan.sessions.events import KEY, SHOWN
@@ -53,9 +54,11 @@ _KEPT = (
 """`Known.kept` in SQL."""
 _MIN_SHARED, _MIN_COVERED = 2, 0.3
 """Words that a lesson and a query share at least, and their least share of the weight of the title or the query."""
-_WORD = re.compile(r"[^\W_](?:[\w.+-]*[^\W_])?")
-_OWN = re.compile(
-    r"(?<!\s)\s*(?:<|&lt;)mulligan-lessons(?:>|&gt;).*?(?:(?:<|&lt;)/mulligan-lessons(?:>|&gt;)|\Z)", re.DOTALL
+_WORD = LatePattern(r"[^\W_](?:[\w.+-]*[^\W_])?", ())
+_OWN = LatePattern(
+    r"(?<!\s)\s*(?:<|&lt;)mulligan-lessons(?:>|&gt;).*?(?:(?:<|&lt;)/mulligan-lessons(?:>|&gt;)|\Z)",
+    ("mulligan-lessons",),
+    re.DOTALL,
 )
 """Gemini CLI and Qwen Code escape the brackets."""
 _FENCES = r"(?i)(?:<|&lt;)(?=\s*(?:/\s*)?(?:mulligan-\w+|system-reminder|hook_context)\b)"
@@ -299,7 +302,7 @@ def denial(lesson: Known, pattern: str = "") -> str:
 
 def without_own(text: str) -> str:
     """A text without the lessons that hooks have put into it."""
-    return _OWN.sub("", text) if "mulligan-lessons" in text else text
+    return _OWN.sub("", text)
 
 
 def _entry(lesson: Known, room: int) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from mulligan.core.late_pattern import LatePattern
 from mulligan.sessions.plain_command import plain
-from mulligan.text.plain import one_line
 
 _LOOKS = LatePattern(
     r"(ls|cd|cat|head|tail|grep|egrep|rg|ag|find|fd|pwd|which|type|echo|printf|wc|tree|stat|file|less|env|date|du|df|ps"
@@ -164,6 +163,7 @@ def within(folder: str, command: str) -> str:
 
 def short(command: str, most: int) -> str:
     """A command on one line, without the text of messages and here-documents."""
+    from mulligan.text.plain import one_line  # not at a failure
 
     def without_text(message: re.Match[str]) -> str:
         kind = _KIND.match(message[2])
@@ -174,6 +174,8 @@ def short(command: str, most: int) -> str:
 
 def differences(failed: str, works: str, most: int) -> tuple[str, str]:
     """Both commands, each on one line. If they are long, only the words in which they differ, and a few around them."""
+    from mulligan.text.plain import one_line  # not at a failure
+
     failed, works = short(failed, _MAX_CHARACTERS), short(works, _MAX_CHARACTERS)
     if max(len(failed), len(works)) > most:
         failed, works = _differing(failed.split(), works.split())

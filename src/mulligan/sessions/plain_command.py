@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from mulligan.core.late_pattern import LatePattern
 
-_BEFORE = re.compile(
-    r"^\s*(?:cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)|(?:export\s+)?\w+=(?:\$\([^()]*\)|\"[^\"]*\"|'[^']*'|(?!\$\()[^\s\"'])*+\s*(?:&&|;)?(?=\s)|set\s+-\w+(?:\s+pipefail)?\s*(?:&&|;)|timeout\s+\S+(?=\s))\s*"
+_BEFORE = LatePattern(
+    r"^\s*(?:cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)|(?:export\s+)?\w+=(?:\$\([^()]*\)|\"[^\"]*\"|'[^']*'|(?!\$\()[^\s\"'])*+\s*(?:&&|;)?(?=\s)|set\s+-\w+(?:\s+pipefail)?\s*(?:&&|;)|timeout\s+\S+(?=\s))\s*",
+    ("cd", "=", "set", "timeout"),
 )
-_AFTER = re.compile(r"\s*(?:\d?>&\d|\d?>\s*/dev/null|&>\s*\S+)\s*$")
+_AFTER = LatePattern(r"\s*(?:\d?>&\d|\d?>\s*/dev/null|&>\s*\S+)\s*$", (">",))
 
 
 def plain(command: str) -> str:

@@ -29,12 +29,13 @@ _HEAD, _TAIL = 20_000, 60_000
 
 _DIGITS = "0123456789"
 
-_ESCAPES = re.compile(
-    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]|[\x00-\x08\x0b\x0c\x0e-\x1f]"
+_ESCAPES = LatePattern(
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]|[\x00-\x08\x0b\x0c\x0e-\x1f]",
+    [*map(chr, (*range(9), 11, 12, *range(14, 32)))],
 )
 
-_NOISE = re.compile(
-    r"""(?xi)
+_NOISE = LatePattern(
+    r"""
     ^(?:
       (?:npm\s+(?:err!|error)\s+)?(?:a\ complete\ log|.*_logs/.*debug) | npm\s+(?:err!|error)\s*$
     | .*\bwarnings?\b[\s:\[] (?!.*\berror) | .*:\ (?:note|help|warning|info):
@@ -44,8 +45,14 @@ _NOISE = re.compile(
     | make(?:\[\d+\])?:\ \*\*\*\ \[.*\]\ error\ \d+
     | npm\ (?:err!|error)\s+(?:\d+\s*)?(?:$|to\ see|npm\ run|note\ that|tarball|this\ is)
     | (?:>\ task\ .*|failure:\ build|build)\ failed\b
-    | =.*=$ | ___.*___$ | -{3,}$ | \d+\ (?:passed|failed)
-    )"""
+    | =.*=$ | ___.*___$ | ---+$ | \d+\ (?:passed|failed)
+    )""",
+    (
+        *("complete log", "_logs/", "npm", "warning", "note", "help", "hint", "info", "aborting due", "found "),
+        *("previous error", "for more info", "to get more", "try ", "run with", "see ", "make", "failed", "=", "___"),
+        *("---", "passed"),
+    ),
+    re.VERBOSE | re.IGNORECASE,
 )
 
 _KIND = r"(?:[A-Za-z_][\w.$]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Failure|Fault)"
@@ -68,8 +75,8 @@ _SOFT = r"""(?xi)
     missing|unknown|undefined|unexpected|not\ recognized|not\ permitted|does\ not\ exist|already\ exists|timed\ out|
     unsupported|conflict|requires|no\ module|mismatch|expected|unrecognized|rejected|killed|exceeded|in\ use|error)\b"""
 
-_SUMMARY = re.compile(
-    r"""(?xi)
+_SUMMARY = LatePattern(
+    r"""
     script\ .*\ exited\ with | command\ failed\ with\ exit\ code | exited?\ (?:with\ )?(?:code|status)\ \d+\W*$
     | item\ \d+\ failed | \ball\ fail | some\ errors\ were | ^\W*(?:error|fail(?:ed|ure)?)\W*$ | elifecycle | ^fail\s
     | (?<!port\ )(?<![:.\d])\b\d+\ (?:errors?|issues?|problems?|failures?|failed|tests?)\b
@@ -83,21 +90,29 @@ _SUMMARY = re.compile(
     | ^(?:failed|error):\ (?:git|gh|npm|pnpm|yarn|bun|cargo|go|make|docker|pip|uv|gradle|mvn|kubectl)(?:\ [\w:-]+)?$
     | failed\ to\ (?:compile|run|execute)\W*$ | process\ completed\ with | task\ .*\ failed
     | \bcd:\ .*no\ such\ file
-    """
+    """,
+    (
+        *("exit", "item ", "fail", "some errors were", "error", "elifecycle", "issue", "problem", "test", "$", ">"),
+        *("execution", "lifecycle script", "dependencies of", "linker command", "linking with", "ld returned"),
+        *("passed", "skipped", "process completed", "no such file"),
+    ),
+    re.VERBOSE | re.IGNORECASE,
 )
 """Lines that count errors or say that there are some, but not which."""
-_PASSED = re.compile(
-    r"^\s*(?:\(pass\)|✓|✔|√|ok\s+\d|PASS(?:ED)?\b|---\ PASS|test\ .*\.\.\.\ ok$|\[\s+OK\s+\])|\bPASSED\b"
+_PASSED = LatePattern(
+    r"^\s*(?:\(pass\)|✓|✔|√|ok\s+\d|PASS(?:ED)?\b|---\ PASS|test\ .*\.\.\.\ ok$|\[\s+OK\s+\])|\bPASSED\b",
+    ("(pass)", "✓", "✔", "√", "ok", "PASS", "OK"),
 )
 """Lines of tests that passed, which may be about errors."""
-_NODE = re.compile(r"^(?:FAILED|ERROR)\s+\S+(?:::\S+)?(?:\[[^\]]*\])?\s+-\s+(?=\S)")
+_NODE = LatePattern(r"^(?:FAILED|ERROR)\s+\S+(?:::\S+)?(?:\[[^\]]*\])?\s+-\s+(?=\S)", ("FAILED", "ERROR"))
 """The name of the test before the cause, in a summary of pytest."""
-_ONLY_PLACE = re.compile(
+_ONLY_PLACE = LatePattern(
     r"^(?:FAILED|ERROR)\s+\S+\s*$|^\S+::\S+\s(?:FAILED|ERROR)\b|^at\s\S.*[:)]\d*\)?$"
-    r"|^---\ FAIL|^test\ \S.*\ FAILED$|^\s*(?:✕|●|\(fail\))"
+    r"|^---\ FAIL|^test\ \S.*\ FAILED$|^\s*(?:✕|●|\(fail\))",
+    ("FAIL", "ERROR", "at", "✕", "●", "(fail)"),
 )
-_CAUSE = r"""
-    | ^(?:\S*/)?(?:ba|da|z|k)?sh:\ .*\bnot\ found\s*$ | ^\S+:\ command\ not\ found | \bvalidation\ errors?\ for\ \S+\ \S
+_CAUSE = r"""(?x)
+      ^(?:\S*/)?(?:ba|da|z|k)?sh:\ .*\bnot\ found\s*$ | ^\S+:\ command\ not\ found | \bvalidation\ errors?\ for\ \S+\ \S
     | ^(?:\w+(?:::|\\))+\w+(?:Error|Exception|NotFound|Invalid)(?::|$)
     | ^E\s+(?:[\w.]+\.)?[A-Z]\w+:\ \S | ^✖\s+(?!found)\S
     """
@@ -125,11 +140,12 @@ _BEHIND = LatePattern(
 _IMPORTER = LatePattern(
     r"\s(?:from|imported by) '[\w.-]+\.(?:[cm]?[jt]sx?|py|vue|svelte)'[.]?$", ("from '", "imported by '")
 )
-_BOX = re.compile(r"^\s*[│┃╷╵⨯✗✘×]\s?")
+_BOX = LatePattern(r"^\s*[│┃╷╵⨯✗✘×]\s?", "│┃╷╵⨯✗✘×")
 _AT_PLACE = re.compile(r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:?\s")
-_RULE_CODE = re.compile(
+_RULE_CODE = LatePattern(
     r"\b(?:MD\d{3}|TS\d{4,5}|SC\d{4}|[EWFBCN]\d{3,4}|RUF\d{3}|GH\d{3}|[A-Z]{2,8}\d{4}|ERESOLVE"
-    r"|ERR_[A-Z0-9_]+(?<!_NOT_FOUND)(?<!_NO_SCRIPT))\b"
+    r"|ERR_[A-Z0-9_]+(?<!_NOT_FOUND)(?<!_NO_SCRIPT))\b",
+    (*_DIGITS, "ERESOLVE", "ERR_"),
 )
 """Codes of rules, which mean the same in every file."""
 _GENERIC = frozenset(
@@ -153,7 +169,11 @@ _SOFTER = r"""(?xi)
     \b(?:doesn't|isn't|aren't|wasn't|did(?:n't|\s+not)|not\s+(?:running|set|installed|allowed|(?:\w+\s)?supported)|excludes?|incompatible
     |ignored|violations?|inconsistent|dubious|exhausted|twice|required|requires|no\s[\w\ -]{2,40}\shas\s+been)\b"""
 
-_USER = re.compile(r"""(?i)\b(user|username|login|owner)(\s*[=:]?\s*)(["'`])[^"'`\s]+\3(?:@(["'`])[^"'`]+\4)?""")
+_USER = LatePattern(
+    r"""\b(user|username|login|owner)(\s*[=:]?\s*)(["'`])[^"'`\s]+\3(?:@(["'`])[^"'`]+\4)?""",
+    ("user", "login", "owner"),
+    re.IGNORECASE,
+)
 _LABEL = re.compile(
     r"""(?x)^\s*(?:\#\d+\s+)?(?:
       (?:ERROR|[Ee]rror|FATAL|[Ff]atal|docker|psql(?::\S+:\d+)?)\s*:\s+ | E\s+
@@ -252,10 +272,10 @@ def causes(output: str) -> tuple[str, ...]:
     Each of them names the error by itself, whatever else failed.
     """
     lines = _cause_lines(output)
-    kinds = (_STRONG + _CAUSE, _PLAIN, _SOFT, _SOFTER)
-    for wanted in (_NO_GLOB, *kinds) if _NO_MATCHES in output else kinds:
-        search = re.compile(wanted).search
-        chosen = (_NODE.sub("", line.strip()) for line in lines if search(line))
+    kinds = ((_STRONG, _CAUSE), (_PLAIN,), (_SOFT,), (_SOFTER,))
+    for wanted in ((_NO_GLOB,), *kinds) if _NO_MATCHES in output else kinds:
+        searches = [re.compile(pattern).search for pattern in wanted]
+        chosen = (_NODE.sub("", line.strip()) for line in lines if any(matches(line) for matches in searches))
         telling = (line for line in chosen if not (_only_counts(line) or _ONLY_PLACE.match(line)))
         if particular := tuple(cause for cause in _together(telling) if _is_particular(cause)):
             complete = tuple(cause for cause in particular if not cause.endswith("..."))  # pytest shortens its summary
@@ -411,9 +431,10 @@ def command_key(command: str) -> str:
     return digest(("command", normalised(plain(command))))
 
 
-_NOT_RUN = re.compile(
+_NOT_RUN = LatePattern(
     r"\b(?:script|command|recipe|task|target)\b.{0,40}\b(?:not found|does not exist)|\bmissing script\b|: not found\b"
     r"|\b(?:unknown|unrecognized|no such) (?:sub)?command\b|\bno rule to make target\b",
+    ("not found", "does not exist", "missing script", "command", "no rule to make"),
     re.IGNORECASE,
 )
 """The output if a command, or the script that it names, does not exist."""

@@ -32,10 +32,15 @@ def folded(text: str) -> str:
 @cache
 def patterns(table: str, without: Sequence[str] = ()) -> Patterns:
     """Returns the patterns of a table of safeguards.toml with their flags, except those with a flag in `without`."""
-    with open(f"{os.path.splitext(__file__)[0]}.toml", encoding="utf-8") as file:
-        tables = tables_in(file.read())
+    tables = _tables()
     lines = {flag: text for flag, text in tables[table].items() if flag not in without}
     return compiled(lines, tables["words"], look_alikes=True)
+
+
+@cache
+def _tables() -> Mapping[str, Mapping[str, str]]:
+    with open(f"{os.path.splitext(__file__)[0]}.toml", encoding="utf-8") as file:
+        return tables_in(file.read())
 
 
 _LINE = re.compile(r"""^\[(\w+)\]$|^(?:([\w-]+)|"(.+?)") = (?:'''\n(.*?)'''|'(.*?)')$""", re.MULTILINE | re.DOTALL)
@@ -70,60 +75,8 @@ def compiled(
         for line in filter(None, written(text).split("\n")):
             for _ in range(2):  # a list may refer to another
                 line = _LISTED.sub(lambda match: lists.get(match[0], match[0]), line)
-            result.append((flag, LatePattern(line, () if flags else beginnings(line), flags)))
+            result.append((flag, LatePattern(line, flags=flags)))
     return result
 
 
 _LISTED = re.compile(r"<[\w -]+>")
-_MARK = re.compile(r"(?:[^\\\[()|]|\\.|\[\^?\]?(?:\\.|[^\]\\])*+\])*+([()|]|\Z)", re.DOTALL)
-_ASIDE = re.compile(r"(?:\\b|\^|\(\?<[!=](?:\\.|[^()\\])*\))*")
-_LITERALS = re.compile(r"(?:[\w \-/@:;=<>!,\"'#%&~`]|\\[^\w\s])*")
-_OPTIONAL = ("?", "*", "{")
-
-
-def beginnings(pattern: str) -> Sequence[str]:
-    """Returns texts such that every match of a pattern begins with one of them; none if they cannot be determined.
-
-    pattern: without flags.
-    """
-    starts: list[str] = []
-    branch: int | None = 0
-    while branch is not None:
-        at = _end(_ASIDE, pattern, branch)
-        if pattern.startswith("(?:", at):
-            end = _group_end(pattern, at)
-            options = () if pattern[end : end + 1] in _OPTIONAL else beginnings(pattern[at + 3 : end - 1])
-        else:
-            end = _end(_LITERALS, pattern, at)
-            literal = re.sub(r"\\(.)", r"\1", pattern[at:end])
-            options = [literal[:-1] if pattern[end : end + 1] in _OPTIONAL else literal]
-        if not all(options) or not options:
-            return ()
-        starts += options
-        branch = _next_branch(pattern, branch)
-    return tuple(dict.fromkeys(starts))
-
-
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    match = pattern.match(text, at)
-    return match.end() if match else at
-
-
-def _next_branch(pattern: str, branch: int) -> int | None:
-    """Returns the start of the alternative after the one that starts here; None if it is the last."""
-    depth = 0
-    for mark in _MARK.finditer(pattern, branch):
-        depth += (mark[1] == "(") - (mark[1] == ")")
-        if mark[1] == "|" and not depth:
-            return mark.end()
-    return None
-
-
-def _group_end(pattern: str, at: int) -> int:
-    """Returns the end of the group that starts here."""
-    depth = 0
-    for mark in _MARK.finditer(pattern, at):
-        depth += (mark[1] == "(") - (mark[1] == ")")
-        if not depth:
-            return mark.end()
-    return len(pattern)
