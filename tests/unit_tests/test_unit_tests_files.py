@@ -31,7 +31,10 @@ Judge = Callable[..., Awaitable[Feedback]]
             "def check(candidate):\n    assert candidate(1)\n",
             "mine.py contains no test: check asserts, and nothing calls it: add a line such as `check(add)`.",
         ),
-        ("\ndef test_a(tmp_path):\n    assert f(tmp_path)\n", "mine.py, line 2: test_a takes 'tmp_path', and fixtures"),
+        (
+            "\ndef test_a(caplog):\n    assert f(caplog)\n",
+            "mine.py, line 2: test_a takes 'caplog', which this file does not",
+        ),
         ("import nowhere_to_be_found\nassert f()\n", "mine.py, line 1: no module 'nowhere_to_be_found' is installed"),
         ("from . import f\nassert f()\n", "mine.py, line 1: a relative import"),
         ("assert f('\0')\n", "mine.py"),

@@ -118,3 +118,24 @@ async def test_stop_iteration_ends_what_python_iterates_and_is_an_exception_else
     code = "def f(x):\n    if x == 1: raise StopIteration\n    return x"
     assert (await judge(code, "assert all(map(f, [2, 1, 0]))")).passed is True
     assert (await judge(code, "for x in [2, 1]:\n    assert f(x)")).passed is False
+
+
+LISTENS = (
+    "import socket\ndef port():\n    with socket.socket() as s:\n        s.bind(('127.0.0.1', 0))\n        return 1\n"
+)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+async def test_what_the_sandbox_does_not_permit_is_no_failure_of_the_code(judge: Judge, beside: bool) -> None:
+    settings = {"tests_run": "beside"} if beside else {}
+    feedback = await judge(LISTENS, "assert port() == 1", **settings)
+    assert feedback.passed is None
+    assert "the sandbox does not permit what happens in line 3 of the code" in feedback.text
+    feedback = await judge(LISTENS, "assert port() == 1\nassert not issubclass(int, int)", **settings)
+    assert feedback.passed is False
+
+
+async def test_loading_what_the_sandbox_does_not_permit_is_no_failure_either(judge: Judge) -> None:
+    feedback = await judge("import socket\nserver = socket.socket()\ndef f(): return 1", "assert f() == 1")
+    assert feedback.passed is None
+    assert "line 2 of the code" in feedback.text

@@ -168,6 +168,11 @@ IN_PROCESS = {
         "def test_f(a, b):\n    assert f(a) == b",
         "line 4 of the tests reads the attribute param",
     ),
+    "a file": (
+        "def f(file): return file.read(2)",
+        "import io\nassert f(io.StringIO('abc')) == 'ab'",
+        "an argument is an object of type StringIO",
+    ),
     "what it prints": (
         "def f(): print('hi')",
         "import io, contextlib\nout = io.StringIO()\n"

@@ -6,6 +6,8 @@ implementation. This module knows nothing of how a report is made.
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +23,7 @@ FORGEABLE = "in-process: can be forged"
 """The note of a verdict that was computed in the process of the judged code."""
 TEXT = 4_000
 """Characters that the whole text has at most. A value has at most 500, and its middle is left out first."""
+_NOT_PERMITTED = str(PermissionError(errno.EPERM, os.strerror(errno.EPERM)))
 _PASSED = 1_000
 _LINE = 900
 _KEPT = 50
@@ -32,6 +35,9 @@ def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple
     if report["broken"]:
         text = f"The tests could not judge the code, they are broken themselves: {report['broken']}"
         return Feedback(None, shorter(text, _LINE), source=SOURCE, notes=notes)
+    errors = [detail["error"] for *_, detail in report["results"] if detail is not None]
+    if refused := _refusal([report["loading"]] if report["loading"] else errors):
+        return Feedback(None, shorter(refused, _LINE), source=SOURCE, notes=notes)
     if report["loading"]:
         return failed(f"{_loading(report['loading'], seconds)} No test was run.", notes)
     passed: list[Finding] = []
@@ -123,6 +129,16 @@ def _error(error: Sequence[Any], seconds: float) -> str:
         "gone": f"the process ended by itself during this test: {message}",
         "unbound": f"not reached: {message} has no value, see above",
     }.get(kind, message)
+
+
+def _refusal(errors: Sequence[Sequence[Any] | None]) -> str | None:
+    """What the sandbox refused, if nothing else failed: the code may be right."""
+    refusals = [error for error in errors if error and error[1:3] == ["PermissionError", _NOT_PERMITTED]]
+    if not refusals or len(refusals) < len(errors):
+        return None
+    _, _, message, line, text = refusals[0]
+    where = f" in line {line} of the code: `{text}`" if line else ""
+    return f"{UNDECIDED}: the sandbox does not permit what happens{where} ({message}). It has no network."
 
 
 def _loading(error: Sequence[Any], seconds: float) -> str:

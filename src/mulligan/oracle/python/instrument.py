@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from mulligan.core.errors import InvalidInput
 from mulligan.oracle.python import wire
-from mulligan.oracle.python.names import SOLUTION, Names
+from mulligan.oracle.python.names import PYTEST_FIXTURES, SOLUTION, Names
 
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 MAX_POINTS = 2_500
@@ -101,7 +101,7 @@ class Instrument:
         self._called = {
             part.func.id for part in ast.walk(tree) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
         }
-        self._fixtures = _fixtures(tree)
+        self._fixtures = _fixtures(tree) | PYTEST_FIXTURES
         self._classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
         body = _inlined(tree.body, self._helpers)
         self._checks = _called_once(body, self._helpers)
@@ -340,9 +340,8 @@ class Instrument:
                 needed -= set(ast.unparse(row.args[0]).strip("'\"()[] ").replace("'", "").replace(" ", "").split(","))
         if needed and (owner or node.name not in self._called):
             raise InvalidInput(
-                f"{self._file}, line {node.lineno}: {node.name} takes {sorted(needed)[0]!r}, and fixtures are not "
-                "supported unless this file defines them: make the value inside the test, or give rows with "
-                "@pytest.mark.parametrize."
+                f"{self._file}, line {node.lineno}: {node.name} takes {sorted(needed)[0]!r}, which this file "
+                f"does not define. Of pytest's own fixtures, only {', '.join(sorted(PYTEST_FIXTURES))} are supported."
             )
         return not needed
 

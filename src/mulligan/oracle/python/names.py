@@ -29,6 +29,8 @@ _STATE = frozenset({"seed", "setstate", "getcontext", "setcontext", "localcontex
     *("read_text", "read_bytes", "write_text", "write_bytes", "set_int_max_str_digits", "getenv", "system", "popen"),
 }
 """Names of modules that give access to the state of a process: its files, settings and random numbers."""
+PYTEST_FIXTURES = frozenset({"tmp_path", "monkeypatch", "capsys"})
+"""The fixtures of pytest that a test may ask for. Each acts on the process."""
 _ENDLESS = frozenset({"count", "cycle", "repeat"})
 _METHODS = frozenset(
     name
@@ -296,6 +298,8 @@ def _reason(
             return f"reads the attribute {attr}"
         case ast.AsyncFunctionDef() | ast.Await():
             return "is asynchronous"
+        case ast.FunctionDef(args=ast.arguments(args=args)) if asked := sorted(PYTEST_FIXTURES & {a.arg for a in args}):
+            return f"asks for {asked[0]}"
         case _:
             return None
     return None

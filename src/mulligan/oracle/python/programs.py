@@ -12,7 +12,7 @@ START = "import marshal\nfor code in marshal.loads(bytes.fromhex(open('program')
 """Runs the file `program` that holds one."""
 PROGRAMS = {
     "candidate": (("wire", "solution", "server"), "serve()"),
-    "examiner": (("wire", "solution", "objects", "remote", "shim", "runner", "examiner"), "examine()"),
+    "examiner": (("wire", "solution", "objects", "remote", "shim", "fixtures", "runner", "examiner"), "examine()"),
     "caller": (("wire", "solution", "caller"), "answer_calls()"),
 }
 

@@ -276,7 +276,7 @@ class Remote:
             return value.oracle_token
         if isinstance(value, BaseException):
             return _exception_token(value, self._hold)
-        if hasattr(kind_of(value), "__next__"):
+        if _only_iterates(kind_of(value)):
             return self._materialized(value)
         return None
 
@@ -419,6 +419,11 @@ class Stream:
 
 
 _GENERATOR = type(_ for _ in ())
+
+
+def _only_iterates(kind: Any) -> bool:
+    """Whether this is a class of iterators that offer nothing else, unlike files."""
+    return hasattr(kind, "__next__") and {name for name in dir(kind) if name[0] != "_"} <= set(dir(_GENERATOR))
 
 
 def mixed(item: Any, how: Any = True) -> Any:

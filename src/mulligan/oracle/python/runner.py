@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 
+from mulligan.oracle.python.fixtures import PYTEST_FIXTURES
 from mulligan.oracle.python.remote import Forgeable, Stopped, Undecided
 from mulligan.oracle.python.shim import Fixture, Request, Skipped, bearer_of, is_skip, marks_of, unsupported
 
@@ -98,7 +99,7 @@ class _TestFunction:
         self.by_unittest = hasattr(owner, "assertEqual")
         function = _bound(owner, name) if owner else vars(module)[name]
         self.marks = marks_of(function, *((owner,) if owner else ()), module)
-        self.fixtures = _fixtures_in(vars(module))
+        self.fixtures = {**PYTEST_FIXTURES, **_fixtures_in(vars(module))}
         for kind in reversed(owner.__mro__ if owner else ()):
             self.fixtures.update(_fixtures_in(vars(kind)))
         given = {argument for rows in self.marks["oracle_cases"] for _, values, _ in rows for argument in values}

@@ -1,4 +1,4 @@
-"""A stand-in for the part of pytest that a plain tests file uses: raises, approx, mark.parametrize, fail, skip.
+"""A stand-in for the part of pytest that a plain tests file uses: raises, approx, mark.parametrize, warns, fail, skip.
 
 Written for the examiner, where pytest is not installed and its import would cost more than all the tests.
 """
@@ -261,6 +261,28 @@ def xfail(reason: str = "", **_: Any) -> None:
     raise Skipped(reason)
 
 
+def warns(expected_warning: Any = Warning, *call: Any, match: str | None = None, **named: Any) -> Any:
+    """`with warns(E, match=...) as record`: passes when the block warns with E."""
+    from contextlib import contextmanager
+
+    @contextmanager
+    def recording() -> Any:
+        import re
+        import warnings
+
+        with warnings.catch_warnings(record=True) as record:
+            warnings.simplefilter("always")
+            yield record
+        kinds = [one for one in record if issubclass(one.category, expected_warning)]
+        if not any(re.search(match or "", str(one.message)) for one in kinds):
+            raise AssertionError(f"{len(record)} warnings, none of them as expected")
+
+    if not call:
+        return recording()
+    with recording():
+        return call[0](*call[1:], **named)
+
+
 def importorskip(name: str, *_: Any, **__: Any) -> Any:
     try:
         __import__(name)
@@ -277,7 +299,7 @@ def unsupported(what: str) -> BaseException:
 def install() -> None:
     """Makes `import pytest` find this."""
     module: Any = type(sys)("pytest")
-    for function in (raises, approx, fail, skip, xfail, fixture, importorskip):
+    for function in (raises, approx, fail, skip, xfail, warns, fixture, importorskip):
         setattr(module, function.__name__, function)
     module.param, module.mark = Param, Mark()
 
