@@ -99,7 +99,7 @@ def _patching() -> Generator[MonkeyPatch]:
 monkeypatch = fixture(_patching, name="monkeypatch")
 
 
-class Capture:
+class PrintedText:
     """What is printed while `sys.stdout` and `sys.stderr` are these streams."""
 
     def __init__(self, out: Any, err: Any) -> None:
@@ -117,12 +117,12 @@ class Capture:
 
 
 @fixture
-def capsys() -> Iterator[Capture]:
+def capsys() -> Iterator[PrintedText]:
     import io
     from contextlib import redirect_stderr, redirect_stdout
 
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
-        yield Capture(out, err)
+        yield PrintedText(out, err)
 
 
 PYTEST_FIXTURES = {"tmp_path": tmp_path, "monkeypatch": monkeypatch, "capsys": capsys}
