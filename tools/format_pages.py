@@ -50,7 +50,7 @@ An agent is a folder with an `AGENT.md` in it. The file begins with front matter
 
 `mulligan add reflexion NAME` makes a folder that works at once, and `mulligan lint` lists the mistakes in a folder,
 with file and line, before any model is called. A key that is not on this page is an error for `lint`; `mulligan run`
-warns of it and continues.
+warns about it and continues.
 
 The front matter is the plain part of YAML: text, numbers, `true` and `false`, lists and tables. Anchors, tags and dates
 are refused. A file is UTF-8 and at most 1 MB.

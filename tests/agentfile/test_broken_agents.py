@@ -28,7 +28,7 @@ EDITS = {
     "key without colon": (
         "version",
         "version\nmore",
-        ["AGENT.md:4: a line such as `name: value` is expected here: the colon and a space are missing."],
+        ["AGENT.md:4: this line must have the form `name: value`, with a colon and a space."],
     ),
     "open quote": ('"1"', '"1', ["AGENT.md:4: the quote that opens here is not closed."]),
     "open bracket": (

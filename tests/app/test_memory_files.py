@@ -183,22 +183,22 @@ BROKEN: list[tuple[str, str]] = [
         "agents.0.worth.0: it belongs to a lesson that is not in the file",
     ),
     (json.dumps({**export_of(), "agents": export_of()["agents"] * 2}), "agents.1.agent_id: '' appears twice"),
-    ('{"memories": 1}', "memories: a list is expected, not 1"),
-    ('{"memories": [1]}', "memories.0: an object is expected, not 1"),
-    ('{"memories": [{}]}', "memories.0.memory_id: it is missing"),
-    ('{"memories": [{"memory_id": "m", "title": 1}]}', "memories.0.title: a string is expected, not 1"),
+    ('{"memories": 1}', "memories must be a list, not 1"),
+    ('{"memories": [1]}', "memories.0 must be an object, not 1"),
+    ('{"memories": [{}]}', "memories.0.memory_id is missing"),
+    ('{"memories": [{"memory_id": "m", "title": 1}]}', "memories.0.title must be a string, not 1"),
     (
         '{"memories": [{"memory_id": "m", "title": "t", "content": "c", "timestamp": "soon"}]}',
         "memories.0.timestamp: 'soon' is not a time",
     ),
-    ('{"memories": [{"memory_id": "m", "title": "t", "content": "c", "success": "yes"}]}', "true or false is expected"),
+    ('{"memories": [{"memory_id": "m", "title": "t", "content": "c", "success": "yes"}]}', "must be true or false"),
     ('{"type": "entity", "name": "a"}\n{"type": "entity"', ":2: this is not JSON"),
     (
         '{"type": "entity", "name": "a"}\n\n{"type": "thing"}',
         ':3: "type" must be "entity" or "relation", not \'thing\'',
     ),
-    ('{"type": "entity", "name": "a", "observations": [1]}', ":1.observations.0: a string is expected"),
-    ('{"type": "relation", "from": "a"}', ":1.relationType: it is missing"),
+    ('{"type": "entity", "name": "a", "observations": [1]}', ":1.observations.0 must be a string"),
+    ('{"type": "relation", "from": "a"}', ":1.relationType is missing"),
 ]
 
 

@@ -55,7 +55,7 @@ async def test_calls_beyond_the_quota_are_refused_for_that_agent_alone(store: St
     for _ in range(2):
         async with limited.call("anna"):
             pass
-    with pytest.raises(QuotaExceeded, match=r"'anna' .* 2 of 2 calls\. It is renewed at 00:00 UTC, in \d+ h \d+ min"):
+    with pytest.raises(QuotaExceeded, match=r"'anna' .* 2 of 2 calls\. It resets at 00:00 UTC, in \d+ h \d+ min"):
         async with limited.call("anna"):
             pass
     async with limited.call("ben"):

@@ -219,7 +219,7 @@ BAD = {
     'prompt = "x"\nanswer = "a"\nhidden = { answer = "b" }': r"mine\.toml:4: answer and hidden are both given",
     'prompt = "x"\n[task.hidden]\nanswr = "b"': r"mine\.toml:4: No key of hidden in a task is called 'answr'",
     'prompt = "x"\nhidden = {}': r"mine\.toml:3: hidden has no judge: give it one of answer",
-    'prompt = "x"\nanswer = "the"': r"mine\.toml:1: the task 'task-1': exact_match cannot look for 'the'",
+    'prompt = "x"\nanswer = "the"': r"mine\.toml:1: the task 'task-1': exact_match cannot compare 'the'",
     'prompt = "x"\nanswer = "a"\noracle = "yes"': r"mine\.toml:4: oracle must be true or false",
     'prompt = "x"\nregex = "a"\noracle = true': r"mine\.toml:4: With oracle = true the answer judges in the loop: leave out regex",
     'prompt = "x"\nhidden = { regex = "a" }\noracle = true': r"mine\.toml:4: .* there is no answer",

@@ -46,7 +46,7 @@ def test_a_page_is_shown_as_it_is_written(mulligan: Run, name: tuple[str, ...], 
 def test_an_unknown_page_is_refused_with_the_nearest(mulligan: Run, name: str, hint: str) -> None:
     ended = mulligan("docs", name)
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith(f"Error: No page is called {name!r}.{hint}")
+    assert ended.err.startswith(f"Error: There is no page named {name!r}.{hint}")
     assert ended.err.endswith("To list the pages: mulligan docs --list\n")
 
 

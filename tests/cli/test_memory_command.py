@@ -63,7 +63,7 @@ def test_a_lesson_is_added_found_and_shown(mulligan: Run) -> None:
     assert ended.status == 0
     assert "Whole history  (from a success" in ended.out
     assert "   Open the full order history" in ended.out
-    assert "by words alone" in ended.err
+    assert "by keyword only" in ended.err
     shown = mulligan("memory", "show", id[:6]).out
     for text in (
         "Whole history\n",
@@ -413,7 +413,7 @@ def test_without_the_embedder_s_weights_it_is_reported_and_nothing_is_fetched(mu
     (here / "memory.jsonl").write_text('{"type": "entity", "name": "Ada", "observations": ["likes maths"]}\n')
     ended = mulligan("memory", "import", "memory.jsonl")
     assert ended.status == 0
-    assert "Found by their words alone until there are vectors: " in ended.err
+    assert "Found by keyword only until there are vectors: " in ended.err
     assert "mulligan models pull" in ended.err
     ended = mulligan("memory", "verify", "--vectors")
     assert (ended.status, ended.out) == (3, "")

@@ -89,8 +89,8 @@ def test_a_dry_run_shows_what_is_found_and_keeps_nothing(mulligan: Run) -> None:
     [
         ((), "Name a FILE"),
         (("x", "--since", "1d"), "Name a FILE"),
-        (("--since", "soon"), "not a length of time"),
-        (("--since", "²d"), "not a length of time"),
+        (("--since", "soon"), "not a time span"),
+        (("--since", "²d"), "not a time span"),
     ],
 )
 def test_a_file_or_a_time_is_named(mulligan: Run, arguments: tuple[str, ...], says: str) -> None:

@@ -98,7 +98,7 @@ async def test_commands_that_cannot_work_are_refused(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     for command, says in (
         ("", "is empty"),
-        ("echo 'open", "cannot be read"),
+        ("echo 'open", "cannot be parsed"),
         ("no-such-agent -p", "'no-such-agent' was not found"),
         ("/no/such/agent", "was not found"),
     ):

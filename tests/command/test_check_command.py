@@ -124,7 +124,7 @@ async def test_long_output_keeps_its_head_and_its_tail(tmp_path: Path) -> None:
 def test_bad_checks_are_refused() -> None:
     for check, expects, says in [
         ("", None, "is empty"),
-        ("echo 'open", None, "cannot be read"),
+        ("echo 'open", None, "cannot be parsed"),
         ("grep x {attempt}", "workspace", "cannot use {attempt}"),
     ]:
         with pytest.raises(InvalidInput, match=says):

@@ -144,7 +144,7 @@ async def test_what_cannot_work_is_refused_with_a_way_out(tmp_path: Path, monkey
         (plain, "worktree", "Mode copy works without one"),
         (plain, "in_place", "git init"),
         (outer, "worktree", "sub.*Use mode copy"),
-        (conflict, "worktree", "merge is not finished.*calc.py"),
+        (conflict, "worktree", "merge is in progress.*calc.py"),
         (dirty, "in_place", "Commit or stash"),
     ]
     for folder, mode, says in refused:

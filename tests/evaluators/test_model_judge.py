@@ -129,7 +129,7 @@ async def test_a_judge_that_fails_gives_no_verdict_and_says_why() -> None:
     twice = await judge({"no": 1}, {"no": 2}).evaluate(EPISODE)
     assert twice.passed is None
     assert twice.score is None
-    assert "The judge failed: A verdict is an object" in twice.text
+    assert "The judge failed: A verdict must be an object" in twice.text
     down = await judge(ModelError("503 from the provider")).evaluate(EPISODE)
     assert down == Feedback(None, "The judge failed: 503 from the provider", source="model_judge")
 

@@ -193,7 +193,7 @@ def test_a_chain_with_one_text_and_one_with_several() -> None:
     prompt = ChatPromptTemplate.from_messages([("user", "{question}")])
     assert mulligan.wrap(prompt | chat, judge=in_euros).invoke({"question": "The total?"}).content == "12 EUR"
     several = ChatPromptTemplate.from_messages([("user", "{question} {tone}")])
-    with pytest.raises(InvalidInput, match="2 texts, so it is unclear"):
+    with pytest.raises(InvalidInput, match="2 strings, so it is unclear"):
         mulligan.wrap(several | chat, judge=in_euros).invoke({"question": "The total?", "tone": "kindly"})
 
 

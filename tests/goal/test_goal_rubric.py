@@ -171,7 +171,7 @@ async def test_an_agent_has_no_model_asked(wrong: Folder, model: Server, monkeyp
     monkeypatch.chdir(wrong.path)
     monkeypatch.setenv("CLAUDECODE", "1")
     assert isinstance(CliRunner().invoke(cli, ["goal", "check"]).exception, InvalidInput)
-    with pytest.raises(InvalidInput, match="only when a turn would end"):
+    with pytest.raises(InvalidInput, match="only when a turn is about to end"):
         await goal_tool.call({"action": "check"}, Call(Service()))
     with Goals() as goals:
         assert "refused" in goals.log()[0].what

@@ -200,7 +200,7 @@ async def test_what_somebody_writes_is_seen_by_the_next_question(tmp_path: Path)
 
 async def test_what_is_not_a_database_is_one_clear_sentence(tmp_path: Path) -> None:
     with pytest.raises(
-        InvalidInput, match=r"There is no graph at .*nowhere. To make one from CSV files, run: mulligan graph load"
+        InvalidInput, match=r"There is no graph at .*nowhere. To create one from CSV files, run: mulligan graph load"
     ):
         LadybugGraph(tmp_path / "nowhere")
     with pytest.raises(InvalidInput, match=r"is a folder, not a graph file"):

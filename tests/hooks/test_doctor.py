@@ -49,7 +49,7 @@ def test_codex_needs_trust_and_the_transcript_says_what_failed(home: Path) -> No
     said = doctor(home, status=1)
     (failure,) = [line for line in said.splitlines() if line.startswith("  PostToolUse ")]
     assert "`python3 tasks.py generate` makes it." in failure
-    assert "There is no `codex` on the PATH" in said
+    assert "`codex` is not on the PATH" in said
 
 
 @pytest.mark.light_cases(1)

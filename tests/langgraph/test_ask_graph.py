@@ -393,7 +393,7 @@ async def test_a_run_that_was_asked_with_objects_says_who_can_go_on(kg: Path) ->
     (episode,) = await store.list()
     await store.close()
     for go_on in (resume_graph, mulligan.resume):
-        with pytest.raises(InvalidInput, match="has to resume it"):
+        with pytest.raises(InvalidInput, match="only that graph can resume it"):
             await go_on(episode.run)
 
 

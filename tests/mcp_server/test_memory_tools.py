@@ -60,7 +60,7 @@ async def test_it_says_how_it_was_found_and_counts_the_use() -> None:
         assert (memory["content"], memory["tags"], memory["success"]) == (lesson.content, ["shop"], True)
         assert found["min_score_threshold"] <= memory["score"] <= 1
         assert (found["retrieval_strategy"], found["top_k"]) == ("fused", 1)
-        assert "by words alone" in found["note"]
+        assert "by keyword only" in found["note"]
         assert "Open the order history, 全部订单 🙂." in found["formatted_prompt"]
         assert (await service.bank("me").get(lesson.id)).uses == 1
 
@@ -159,7 +159,7 @@ async def test_a_lesson_cites_the_steps_by_the_numbers_that_the_caller_gave_them
 
 NOT_READ: list[tuple[Any, str]] = [
     ([*OPENAI, {"role": "judge", "content": "x"}], "message 6: role must be"),
-    ([OPENAI[1], {**OPENAI[2], "tool_calls": [{}]}], "message 2, call 1: function: an object is expected"),
+    ([OPENAI[1], {**OPENAI[2], "tool_calls": [{}]}], "message 2, call 1: function must be an object"),
     ([{"step": 1, "role": "user", "content": "x"}, {"step": 2, "role": "judge", "content": "x"}], "role must be"),
     ([{"a": 1}], "Step 1 of the trajectory: role must be user, assistant or tool, but is missing."),
 ]

@@ -288,7 +288,7 @@ async def test_reset_forgets() -> None:
         ({"agentId": 5}, "The agent id must be a string."),
         (
             {"actorOutputText": "x" * 2_000_001},
-            "The strings have 2,000,032 characters in all, but at most 2,000,000 are accepted",
+            "The strings have 2,000,032 characters in total, but at most 2,000,000 are accepted",
         ),
         ({"memoryOverride": ["x" * 1_000_001] * 2}, "shorten them"),
         ({"evaluatorScore": 10**400}, "Invalid 'evaluatorScore': must be a string or number"),

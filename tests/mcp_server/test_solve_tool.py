@@ -241,7 +241,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"task": TASK, "tests": "tests.py"}, "takes the text of a tests file"),
     ({"task": TASK, "tests": "assert add(1"}, "line 1"),
     ({"task": TASK, "tests": {"file": "/etc/passwd"}}, "'tests' must be a non-empty string"),
-    ({"task": TASK, "expected": "The"}, "cannot look for 'The'"),
+    ({"task": TASK, "expected": "The"}, "cannot compare 'The'"),
     ({"task": TASK, "trials": 0}, "from 1 to 20"),
     ({"task": TASK, "trials": 21}, "from 1 to 20"),
     ({"task": TASK, "trials": True}, "'trials' must be a whole number"),

@@ -40,9 +40,9 @@ async def test_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             r"no kind 'postgres'\. Available: .*memory.*sqlite.*\. A file .*: \./postgres://host/db",
         ),
         ("notes:old.db", r"A file with a colon in its name: \./notes:old\.db"),
-        ("sqlite:mine.db", r"'sqlite:mine\.db' names no file: write sqlite:///mine\.db"),
-        ("sqlite://host/mine.db", "names no file"),
-        ("sqlite:///", "names no file"),
+        ("sqlite:mine.db", r"'sqlite:mine\.db' does not name a file: write sqlite:///mine\.db"),
+        ("sqlite://host/mine.db", "does not name a file"),
+        ("sqlite:///", "does not name a file"),
         ("", "The address of the store is empty"),
     ],
 )

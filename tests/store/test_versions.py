@@ -83,14 +83,14 @@ async def test_an_older_program_goes_on_while_a_newer_one_adds(
             await goes_on(started, 3)
             assert await started.memory.lessons.verify() == []
             assert "for programs that know version" in (await state(started)).engine["version"]
-            with pytest.raises(InvalidInput, match="A newer Mulligan has extended"):
+            with pytest.raises(InvalidInput, match="A newer version of Mulligan has extended"):
                 await move(started, copy)
         await asyncio.to_thread(take)
         async with open_store(address) as started:
             for store in (running, started):
-                with pytest.raises(StoreError, match=r"changed by a newer Mulligan: .* Upgrade Mulligan"):
+                with pytest.raises(StoreError, match=r"changed by a newer version of Mulligan: .* Upgrade Mulligan"):
                     await store.memory.lessons.add("a", [entry("lesson 4")])
-                with pytest.raises(StoreError, match=r"changed by a newer Mulligan: .* Upgrade Mulligan"):
+                with pytest.raises(StoreError, match=r"changed by a newer version of Mulligan: .* Upgrade Mulligan"):
                     await store.list()
 
 

@@ -41,7 +41,7 @@ async def test_the_queue_shows_what_waits_and_takes_its_answer() -> None:
         page = (await client.get("/queue")).text
         assert f'href="/queue/{learned.work}"' in page
         assert f'href="/queue/{theirs.work}"' in page
-        assert "waits for an answer" in page
+        assert "waiting for an answer" in page
         asked = (await client.get(f"/queue/{learned.work}")).text
         assert "&lt;script&gt;alert(1)" in asked
         assert "<script>alert" not in asked

@@ -304,20 +304,20 @@ def test_what_is_nested_deeply_is_read_or_refused(depth: int) -> None:
     [
         ('[{"role": "user", "content": "x"},\n {"role": ]', None, r"chat:2: this is not JSON: .*column 11"),
         ('{"role": "user", "content": "x"}\n\n{"role": "user"', None, "chat:3: this is not JSON"),
-        ('{"role": "user", "content": "x"}\n[]', None, "chat:2: an object is expected, not list"),
+        ('{"role": "user", "content": "x"}\n[]', None, "chat:2 must be an object, not list"),
         (
             '[{"role": "user", "content": 7}]',
             None,
             "chat: message 1: content must be a string or a list of blocks, not int",
         ),
-        ('[{"role": "user", "content": ["x"]}]', None, "chat: message 1, block 1: an object is expected, not str"),
+        ('[{"role": "user", "content": ["x"]}]', None, "chat: message 1, block 1 must be an object, not str"),
         ('[{"role": "user"}, {"role": "judge", "content": "x"}]', None, "chat: message 2: role must be .*'judge'"),
         (
             '[{"role": "assistant", "tool_calls": [{}]}]',
             None,
-            "chat: message 1, call 1: function: an object is expected",
+            "chat: message 1, call 1: function must be an object",
         ),
-        ('{"messages": "none"}', "openai", 'a list of messages is expected, or an object with one under "messages"'),
+        ('{"messages": "none"}', "openai", 'chat must be a list of messages, or an object with one under "messages"'),
         ('[{"role": "tool", "content": "x"}]', "anthropic", "chat: message 1: role must be user, assistant, system"),
         ('{"a": 1}\n{"b": 2}', None, "in an unknown format; known formats"),
         (

@@ -187,7 +187,7 @@ def agent_job(
     filled = tuple(_SLOT.sub(lambda slot: fills[slot[0]], part) for part in argv)
     if longest := max((len(part.encode()) for part in filled if len(part.encode()) > ARGUMENT), default=0):
         raise InvalidInput(
-            f"The prompt makes a command-line argument of {longest} bytes, too long for a command line. "
+            f"The prompt is a command-line argument of {longest} bytes, which is too long. "
             "Use {prompt_file}, or leave both out to pass it on standard input."
         )
     placed = any(_SLOT.search(part) for part in argv)
@@ -208,9 +208,9 @@ def agent_job(
 async def check_tree(place: Checkout, when: str) -> None:
     if strayed := await place.strayed():
         raise MulliganError(
-            f"The user's own tree changed during {when}: {', '.join(strayed[:10])}. If the agent did this, check "
-            "what it changed, and confine it. If you did, resume the run; `watch: false` in the workspace's settings "
-            "allows such changes."
+            f"The user's own tree changed during {when}: {', '.join(strayed[:10])}. If the agent did this, check its "
+            "changes, and confine it. If you did, resume the run; `watch: false` in the workspace's settings allows "
+            "such changes."
         )
 
 
@@ -219,7 +219,7 @@ def split_command(command: str) -> tuple[str, ...]:
     try:
         parts = split_line(command)
     except ValueError as error:
-        raise InvalidInput(f"The agent's command {command!r} cannot be read: {error}.") from error
+        raise InvalidInput(f"The agent's command {command!r} cannot be parsed: {error}.") from error
     if not parts:
         raise InvalidInput("The agent's command is empty: write actor='command:claude -p', for example.")
     # A relative path with a folder in it starts in the workspace, which is not there yet.

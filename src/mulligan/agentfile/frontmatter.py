@@ -319,7 +319,7 @@ class _FrontMatter:
         if "mapping values are not allowed" in problem:
             return self._colon(index, start)
         if "could not find expected ':'" in problem:
-            return context_index, "a line such as `name: value` is expected here: the colon and a space are missing."
+            return context_index, "this line must have the form `name: value`, with a colon and a space."
         if "unknown escape" in problem:
             return index, f"in double quotes \\{self._text[index]} means nothing. Write \\\\, or use single quotes."
         if "expected <block end>" in problem:

@@ -107,7 +107,7 @@ def noted_erasure(
             _append(notes, line)
         except OSError as error:
             raise StoreError(
-                f"Erased, but not recorded, so an earlier backup would bring it back: {notes} cannot be written "
+                f"Erased, but not recorded, so an earlier backup would restore it: {notes} cannot be written "
                 f"({error.strerror}). Free some space and add this line to it: {line}"
             ) from error
 
@@ -181,9 +181,9 @@ def back_up(config: Config, to: Path) -> None:
     if not file.is_file():
         raise InvalidInput(f"There is no store at {file} yet, so there is nothing to back up.")
     if to.exists():
-        raise InvalidInput(f"{to} already exists: name a new file, such as one with the date in its name.")
+        raise InvalidInput(f"{to} already exists: specify a new file, such as one with the date in its name.")
     if not to.parent.is_dir():
-        raise InvalidInput(f"The folder {to.parent} does not exist: make it first.")
+        raise InvalidInput(f"The folder {to.parent} does not exist: create it first.")
     copy_file(file, to)
 
 

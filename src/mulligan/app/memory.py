@@ -141,7 +141,7 @@ def _vectors(given: str | Embedder, config: Config) -> Vectors:
 
 
 def _embedder(given: str | Embedder, config: Config) -> Embedder | None:
-    """The embedder of this name; None if lessons are found by their words alone."""
+    """The embedder of this name; None if lessons are found only by keyword."""
     if not isinstance(given, str):
         return given
     if given == "none":
@@ -244,7 +244,7 @@ async def import_file(
     total_known = sum(len(results) for results in added) - len(new_lessons)
     notes = [*bank_file.notes, *(note for _, texts in erased for note in texts)]
     if why_not:
-        notes.append(f"Found by their words alone until there are vectors: {why_not}")
+        notes.append(f"Found by keyword only until there are vectors: {why_not}")
     if retired:
         notes.append(f"Already known, but retired, so not recalled. To restore it: {' && '.join(retired)}")
     accounts = sum(len(archive.accounts) for archive in archives)

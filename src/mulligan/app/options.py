@@ -342,7 +342,7 @@ class Roles(Options):
 
     Attributes:
         tries: Maximum number of tries, including the first (default: 4).
-        trials: The same as tries.
+        trials: Another name for tries.
         strategy: What the next try sees (default: evidence_and_reflexion).
         reflect_model: The model that reflects (default: the same as model).
         judge_model: The model that judges (default: the same as model).
@@ -394,7 +394,7 @@ class Cast(Options):
     Attributes:
         judge: The judge, such as exact_match:42, human or ./mine.py. In Python, it can also be an object, the Path of a
             tests file, or a function of the answer or of the task and the answer.
-        evaluator: The same as judge.
+        evaluator: Another name for judge.
         actor: The actor, which makes the attempts: complete (default), "command:claude -p", ./mine.py, …
         reflector: The reflector, which reflects on a failed try: verbal (a model, default), self, …
         vision_model: The model that describes images to models that cannot read them.

@@ -124,7 +124,7 @@ class Quotas:
         if why := self._quota.exceeded(account.stored + account.new):
             left = DAY - int(time.time()) % DAY
             raise QuotaExceeded(
-                f"The agent {agent_id!r} has used up today's quota: {why}. It is renewed at 00:00 UTC, in "
+                f"The agent {agent_id!r} has used up today's quota: {why}. It resets at 00:00 UTC, in "
                 f"{left // 3600} h {left % 3600 // 60} min."
             )
         account.new += Used(calls=1)

@@ -214,7 +214,7 @@ class Runner:
 
             states = ", ".join(dict.fromkeys(run_state(episode, running=False).word for episode in run))
             raise InvalidInput(
-                f"Run {run[0].run} is over ({states}): there is nothing to resume. To continue from its first "
+                f"Run {run[0].run} has ended ({states}): there is nothing to resume. To continue from its first "
                 "episode, as a new run: fork=True with a higher limit, such as tries=N."
             )
         for episode in paused[:1] if fork else paused:

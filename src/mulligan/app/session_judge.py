@@ -217,7 +217,7 @@ def _words(command: str) -> tuple[str, ...]:
     try:
         return split_line(command)
     except ValueError as error:
-        raise InvalidInput(f"The command {command!r} cannot be read: {error}.") from error
+        raise InvalidInput(f"The command {command!r} cannot be parsed: {error}.") from error
 
 
 def _argv(command: str) -> tuple[str, ...]:

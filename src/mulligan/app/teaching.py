@@ -58,7 +58,7 @@ async def teach_group(bank: Bank, episodes: Sequence[Episode], notice: Notice, *
     """
     unfinished = [episode for episode in episodes if not episode.over]
     if unfinished:
-        count = f"{len(unfinished)} of {len(episodes)} trajectories did not run to their end"
+        count = f"{len(unfinished)} of {len(episodes)} trajectories did not finish"
         notice(f"nothing was learned yet: {count}; resume the run to finish them")
         return
     if not contrast:

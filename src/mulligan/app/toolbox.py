@@ -122,7 +122,7 @@ def _server(source: str, servers: Mapping[str, Json], root: str) -> Spec:
     name = source.partition(":")[2]
     if not name:
         available = f"; available: {', '.join(sorted(servers))}" if servers else ""
-        raise InvalidInput(f"{source!r} names no MCP server: write mcp:SERVER{available}.")
+        raise InvalidInput(f"{source!r} does not name an MCP server: write mcp:SERVER{available}.")
     if name not in servers:
         raise UnknownName("MCP server", name, servers, "Define a server in mulligan.toml, in a table [mcp.NAME].")
     table: Json = servers[name]

@@ -175,7 +175,7 @@ def read_transcript(text: str, name: str, format: str | None = None) -> Transcri
     chosen = format or _recognise(text, name)
     turns = tuple(_reader(chosen).read(text, name))
     if not turns:
-        raise InvalidInput(f"{name}: it has no turns.")
+        raise InvalidInput(f"{name} has no turns.")
     short = short_name(chosen)
     return Transcript(name, short, turns, agent(short).session(sample(text)) if short in NAMES else "")
 
@@ -218,8 +218,8 @@ def _as_json(message: Any, number: int) -> Json:
 
         return TypeAdapter(cast(Any, message).__class__).dump_python(message, mode="json")
     raise InvalidInput(
-        f"message {number} is of type {type(message).__name__}: an object of JSON, or a message of LangChain, "
-        "pydantic-ai or a provider's SDK is expected."
+        f"message {number} is of type {type(message).__name__}: it must be a JSON object, or a message from LangChain, "
+        "pydantic-ai or a provider's SDK."
     )
 
 

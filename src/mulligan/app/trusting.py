@@ -77,7 +77,9 @@ def asked(start: Path) -> Asked:
         parts, broken = _contents_of_agents(own, Config(root))
         return Asked(here, tuple(parts), broken=tuple(broken))
     if root is None and not (here / "agents").is_dir() and not agents_of(Config(here)):
-        raise InvalidInput(f"There is nothing to trust in {here}: no mulligan.toml there or above, no agents/.")
+        raise InvalidInput(
+            f"There is nothing to trust in {here}: it has no agents/, and there is no mulligan.toml in it or above it."
+        )
     config, settings = read_project(root) if root else (Config(here), None)
     parts, broken = _contents_of_agents([*own, *agents_of(config).values()], config)
     parts = [*([settings] if settings else []), *parts]

@@ -468,7 +468,7 @@ class Bank:
             raise InvalidInput("A merge needs two lessons or more: name their ids.")
         for lesson in lessons:
             if lesson.state != "active":
-                raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}: only active lessons are merged.")
+                raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}: only active lessons can be merged.")
             if lesson.nature == "query_pair":
                 raise InvalidInput(f"Lesson {lesson.id} is a query pair, and query pairs are never merged.")
         writes, question = self._ports.writes, self._ports.merging.ask(lessons)

@@ -87,9 +87,9 @@ class Settings:
     ] = ""
     admission: Annotated[
         Literal["none", "replay"],
-        "`replay` tries each lesson that a model drew before it is recalled: the first try of the run that taught it "
+        "`replay` tests each lesson from a model before it is recalled: the first try of the run that taught it "
         "is run again with the lesson and without it, within the tokens of `learn_share`. Only runs without effects "
-        "outside the sandbox are run again; other lessons are kept and say that they were not tried.",
+        "outside the sandbox are run again; other lessons are kept, and marked as not tested.",
     ] = "none"
     fold: Annotated[bool, "Whether lessons with the same text become one lesson, which counts them."] = True
     expires: Annotated[

@@ -33,7 +33,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "studio": ("studio.command", "Show runs, banks, coding agents and benchmarks live in a browser."),
     },
     "Set up": {
-        "doctor": ("cli.doctor", "Check what works here (sandbox, store, models), and say how to fix the rest."),
+        "doctor": ("cli.doctor", "Check what works here (sandbox, store, models), and explain how to fix the rest."),
         "models": (
             "cli.models",
             "List, pull and remove the weights of local models and embedders, and list providers.",
@@ -48,7 +48,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "serve": ("cli.serve", "Serve reflexion-thinking and the memory tools to MCP clients."),
     },
     "Benchmarks, graphs, servers": {
-        "bench": ("bench.commands", "Run benchmarks, and score their cases by hidden targets."),
+        "bench": ("bench.commands", "Run benchmarks, and score their cases against hidden targets."),
         "strategies": ("cli.strategies", "Show or reset what adaptive strategies have learned."),
         "graph": ("graphs.command", "Query graph databases, load them from files, or write a sample."),
         "ask-graph": (

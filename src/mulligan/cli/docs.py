@@ -48,7 +48,7 @@ def page_of(name: str) -> tuple[str, Path]:
         return matches[0], known[matches[0]]
     near = matches or get_close_matches(wanted, known, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    raise InvalidInput(f"No page is called {name!r}.{hint} To list the pages: mulligan docs --list")
+    raise InvalidInput(f"There is no page named {name!r}.{hint} To list the pages: mulligan docs --list")
 
 
 @click.command()

@@ -166,7 +166,7 @@ def _judge(given: dict[str, Any]) -> tuple[str, str]:
 
     if given["judge"] is None:
         if given["judge_model"] is not None:
-            raise InvalidInput("--judge-model is for --judge model_judge:RUBRIC.")
+            raise InvalidInput("--judge-model needs --judge model_judge:RUBRIC.")
         return "", ""
     spec = parse_spec("evaluators", given["judge"])
     rubric = spec.settings.get("rubric")

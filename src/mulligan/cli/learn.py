@@ -372,7 +372,7 @@ def _mine(days: float, agents: Sequence[str], *, everywhere: bool) -> None:
 def seconds_of(text: str) -> float:
     """Returns the seconds of a length of time such as 30d. Raises `InvalidInput` for any other text."""
     if (span := span_of(text)) is None:
-        raise InvalidInput(f"{text!r} is not a length of time such as 30d, 12h or 4w.")
+        raise InvalidInput(f"{text!r} is not a time span such as 30d, 12h or 4w.")
     return span.total_seconds()
 
 

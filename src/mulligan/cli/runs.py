@@ -89,7 +89,7 @@ def list_runs(limit: int, as_json: bool) -> None:
 @click.option(
     "--full", is_flag=True, help="Show everything in full, including what each try was shown, and the journal."
 )
-@click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes, in full.")
+@click.option("--json", "as_json", is_flag=True, help="Print the complete episodes as a JSON list.")
 @click.option("--html", metavar="FILE", help="Write a single web page that you can share, with secrets masked.")
 def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
     """Show the episodes of RUN, try by try. The first characters of an id are enough."""
@@ -243,7 +243,7 @@ TOKENS = 400
 MAX_EPISODES = 100_000
 """The number of episodes that are searched for ratings."""
 
-_YES = click.option("--yes", is_flag=True, help="Remove what is listed. Without this option, it is only listed.")
+_YES = click.option("--yes", is_flag=True, help="Remove the listed items. Without this option, only list them.")
 
 
 @runs.command("rm")

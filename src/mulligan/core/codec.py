@@ -66,7 +66,7 @@ def migrate(kind: str, data: Json, schema: int, migrations: tuple[Migration, ...
     newest = len(migrations) + 1
     if not 1 <= schema <= newest:
         raise InvalidInput(
-            f"This {kind} was written in version {schema} of the record; this Mulligan reads 1 to {newest}. "
+            f"This {kind} was written in version {schema} of the record; this version of Mulligan reads 1 to {newest}. "
             "Upgrade Mulligan to read it."
         )
     for migration in migrations[schema - 1 :]:

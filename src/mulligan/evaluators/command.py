@@ -113,7 +113,7 @@ class Command:
         try:
             self._argv = split_line(check)
         except ValueError as error:
-            raise InvalidInput(f"The check {check!r} cannot be read: {error}.") from error
+            raise InvalidInput(f"The check {check!r} cannot be parsed: {error}.") from error
         if not self._argv:
             raise InvalidInput("The check is empty: write check='pytest -q', for example.")
         self.expects: Literal["text", "code", "workspace"] = expects or ("text" if _ATTEMPT in check else "workspace")

@@ -48,8 +48,8 @@ class ExactMatch:
         for text in accepted:
             if not isinstance(text, str) or not normalise(text):
                 raise InvalidInput(
-                    f"exact_match cannot look for {text!r}: an answer needs more than punctuation and articles, "
-                    "because these are not compared. The evaluator regex compares every character."
+                    f"exact_match cannot compare {text!r}: it ignores punctuation and articles, and the answer "
+                    "contains nothing else. The evaluator regex compares every character."
                 )
         self._answers = frozenset(normalise(str(text)) for text in accepted)
         self._source = "oracle" if oracle else "exact_match"

@@ -101,7 +101,7 @@ class ModelJudge:
         fields = cast(dict[str, Json], answer) if isinstance(answer, dict) else {}
         reasoning, passed, score, wrong = (fields.get(key) for key in SCHEMA["required"])
         if not isinstance(reasoning, str) or not isinstance(wrong, str):
-            raise BadAnswer('A verdict is an object with the texts "reasoning" and "wrong", "passed" and "score".')
+            raise BadAnswer('A verdict must be an object with "reasoning", "wrong", "passed" and "score".')
         if not isinstance(passed, bool):
             raise BadAnswer(f'"passed" must be true or false, not {passed!r}.')
         if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= BEST:
@@ -124,5 +124,5 @@ class _OneVerdict:
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         answer = await self._model.ask(question, sampling)
         if len(set(_PASSED.findall(spoken(answer.raw).answer.lower()))) > 1:
-            raise BadAnswer("it has two verdicts that differ, of which one may be quoted from the attempt.")
+            raise BadAnswer("it has two different verdicts, one of which may be quoted from the attempt.")
         return answer

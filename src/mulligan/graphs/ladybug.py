@@ -41,7 +41,7 @@ class LadybugGraph(GuardedGraph):
         require("Graphs in a file need Ladybug", "ladybug", "kg")
         file = Path(path).expanduser().absolute()
         if not file.exists():
-            raise InvalidInput(f"There is no graph at {path}. To make one from CSV files, run: mulligan graph load.")
+            raise InvalidInput(f"There is no graph at {path}. To create one from CSV files, run: mulligan graph load.")
         if file.is_dir():
             raise InvalidInput(
                 f"{path} is a folder, not a graph file. Load it: mulligan graph load {path} --into FILE."

@@ -25,7 +25,7 @@ def listed(folder: Path) -> Sequence[dict[str, Any]]:
     """
     codex = shutil.which("codex")
     if codex is None:
-        raise InvalidInput("There is no `codex` on the PATH, so it is unknown whether it trusts the hooks.")
+        raise InvalidInput("`codex` is not on the PATH, so Mulligan cannot tell whether it trusts the hooks.")
     about = {"clientInfo": {"name": "mulligan", "title": "Mulligan", "version": "0"}}
     asked: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": about},

@@ -421,7 +421,7 @@ class ReflexionAgent(ABC):
                 f"Run {episode.run} is not a run of {type(self).__name__}. See mulligan runs show {run}."
             )
         if episode.stop is not None and is_move(Stopped(episode.stop)):
-            raise InvalidInput(f"Run {episode.run} is over: {episode.stop.reason}, {episode.stop.detail}.")
+            raise InvalidInput(f"Run {episode.run} has ended: {episode.stop.reason}, {episode.stop.detail}.")
         prompt = prompt or (await store.files(episode.id)).get(PROMPT)
         config = {**(config or {}), "configurable": {"thread_id": settings["thread"]}}
         return await self.aexecute(episode.task.prompt, prompt, config)

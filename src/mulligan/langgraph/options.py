@@ -66,7 +66,7 @@ class GraphOptions(Followed):
         database: The database on a server (default: the server's own default).
         model: local, PROVIDER:NAME or scripted:FILE (default: MULLIGAN_MODEL).
         max_steps: Maximum number of drafts and revisions (default: 30).
-        good_score: The score, out of 10, that good rows have at least (default: 7).
+        good_score: The minimum score of good rows, out of 10 (default: 7).
         rows: Maximum number of rows in an answer (default: 30).
         seconds: Stop a query after S seconds (default: 10).
         prompt_engine: Let the model choose parts of the schema, or show it the whole schema (default: let it choose if

@@ -128,7 +128,7 @@ def _count_separators(raw: bytes) -> int:
 def _validate(value: Any) -> types.JSONRPCMessage:
     if not isinstance(value, dict):
         batch = " The protocol revisions served here have no batches." if isinstance(value, list) else ""
-        raise refused(types.INVALID_REQUEST, f"A message is one JSON object.{batch}")
+        raise refused(types.INVALID_REQUEST, f"A message must be a single JSON object.{batch}")
     fields = cast("dict[str, Any]", value)
     id = _id(fields)
     if "method" in fields and "id" in fields and id is None:  # as a notification it would never be answered

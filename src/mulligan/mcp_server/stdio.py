@@ -232,7 +232,7 @@ def separated_stdio() -> Generator[tuple[int, int]]:
     """
     if sys.__stdin__ is None or sys.__stdout__ is None:  # None: it was closed when Python started
         raise InvalidInput(
-            "Standard input or output is closed, which the stdio transport needs: let the client start this "
+            "The stdio transport needs standard input and output, and one of them is closed: let the client start this "
             "command, or serve over --transport http."
         )
     _open_stderr()

@@ -103,7 +103,7 @@ class Call:
         if self.bound is None:
             return name or None
         if name and name != self.bound:
-            raise OtherAgent(f"This server serves only {self.bound!r}: leave the agent id out, or name that one.")
+            raise OtherAgent(f"This server serves only {self.bound!r}: leave out the agent id, or use this one.")
         return self.bound
 
 

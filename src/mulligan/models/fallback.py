@@ -32,7 +32,7 @@ class Fallback:
         """Opens these models. Raises `InvalidInput` for a key, which would go to several providers."""
         if key is not None:
             raise InvalidInput(
-                f"One key cannot be used for several models ({SEPARATOR.join(names)}): set their variables."
+                f"One key cannot be used for several models ({SEPARATOR.join(names)}): set their environment variables."
             )
         return cls([opens(name) for name in names])
 

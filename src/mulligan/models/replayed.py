@@ -40,7 +40,7 @@ class ReplayedModel:
             steps = [row for row in rows if _is_model(row)]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InvalidInput(
-                f"replay:{file} is not an export of a run: make one with  mulligan runs export RUN > {file}"
+                f"replay:{file} is not an export of a run: create one with  mulligan runs export RUN > {file}"
             ) from None
         if not steps:
             raise InvalidInput(f"replay:{file} contains no finished model call.")

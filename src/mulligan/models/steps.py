@@ -352,7 +352,9 @@ def call_of(text: str) -> ToolCall:
         while position < len(written):
             name = _ARGUMENT.match(written, position)
             if name is None or name[1] in arguments:
-                raise BadAnswer('Each argument of a call needs its name, once: tool(name="value", other=2).')
+                raise BadAnswer(
+                    'Each argument of a call must have a name, used only once: tool(name="value", other=2).'
+                )
             value, position = _DECODER.raw_decode(written, name.end())
             arguments[name[1]] = recordable(value)
             comma = _COMMA.match(written, position)
@@ -360,7 +362,7 @@ def call_of(text: str) -> ToolCall:
                 raise ValueError
             position = comma.end() if comma else position
     except (ValueError, RecursionError):
-        raise BadAnswer("The arguments of a call are JSON: texts in double quotes, numbers, lists.") from None
+        raise BadAnswer("The arguments of a call must be JSON: strings in double quotes, numbers, lists.") from None
     return ToolCall(call[1], arguments)
 
 

@@ -110,4 +110,4 @@ def check_resumable(episode: Episode) -> None:
         way = f"compile it with the same checkpointer and call invoke(None, config) with the thread_id {thread!r}"
     else:
         way = "it had neither a thread nor a checkpointer, so ask again"
-    raise InvalidInput(f"Run {run} is controlled by a LangGraph graph, which has to resume it: {way}.")
+    raise InvalidInput(f"Run {run} is controlled by a LangGraph graph, so only that graph can resume it: {way}.")

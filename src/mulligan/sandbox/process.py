@@ -265,4 +265,4 @@ def _ended(verdict: str) -> Ended:
     if word == "killed":
         number, _, reason = rest.partition(" ")
         return Ended(None, int(number), reason)
-    raise SandboxError(f"The job could not be started: {rest or 'the supervisor ended without a word'}")
+    raise SandboxError(f"The job could not be started: {rest or 'the supervisor ended without a message'}")

@@ -74,8 +74,8 @@ async def move(source: Store, target: Store, done: Callable[[Moved], None] = lam
     here, there = _engine(source), _engine(target)
     if not (await here.knows_all() and await there.knows_all()):
         raise InvalidInput(
-            "A newer Mulligan has extended one of these stores, and this version would not copy all of it: use "
-            "the newer one."
+            "A newer version of Mulligan has extended one of these stores, which this version cannot copy completely: "
+            "use the newer one."
         )
     for table in TABLES:
         await _refuse_strangers(here, there, table)

@@ -57,7 +57,7 @@ def studio(opens: bool, agent_id: str | None, **options: Any) -> None:
     service, tokens = Service(ServerOptions(agent_id)), read_tokens(agent_id)
 
     def announce(url: str) -> None:
-        say(f"The studio is at {url}/{' (with ?token=TOKEN the first time)' if tokens else ''}. Ctrl-C ends it.")
+        say(f"The studio is at {url}/{' (with ?token=TOKEN the first time)' if tokens else ''}. Ctrl-C stops it.")
         if opens and not webbrowser.open(url):
             say("No browser was found: open this address yourself.")
 

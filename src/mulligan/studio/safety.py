@@ -67,7 +67,7 @@ class Safety:
     def _check_visitor(self, request: Request) -> Response | None:
         """A refusal of an unknown Host or a missing token. A token in the address is moved into a cookie."""
         if not self._policy.allows_host(request.headers.get("host")):
-            return _refused(421, "This Host is not served here: use the address that the studio printed.")
+            return _refused(421, "This host name is not allowed: use the address that the studio printed.")
         if not self._tokens:
             return None
         if (token := request.query_params.get("token")) is not None and bearer_of(self._tokens, token):
@@ -84,23 +84,25 @@ class Safety:
         if request.method in ("GET", "HEAD"):
             return None
         if request.method != "POST":
-            return _refused(405, "Only GET and POST are served.")
+            return _refused(405, "Only GET and POST requests are allowed.")
         if not self._studio.write:
             return _refused(403, "This studio is read-only: start it with --write to change anything.")
         if not self._policy.allows_origin(request.headers.get("origin")):
-            return _refused(403, "Pages of other sites may not change anything here.")
+            return _refused(403, "Pages from other sites cannot change anything here.")
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            return _refused(403, "Pages of other sites may not change anything here.")
+            return _refused(403, "Pages from other sites cannot change anything here.")
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > MAX_FORM_BYTES:
-                return _refused(413, f"A form may have {MAX_FORM_BYTES:,} bytes at most.")
+                return _refused(413, f"A form can have at most {MAX_FORM_BYTES:,} bytes.")
         if body.count(b"&") >= MAX_FORM_FIELDS:
-            return _refused(413, f"A form may have {MAX_FORM_FIELDS:,} fields at most.")
+            return _refused(413, f"A form can have at most {MAX_FORM_FIELDS:,} fields.")
         fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         if not hmac.compare_digest(fields.pop("csrf", "").encode(), self._studio.csrf.encode()):
-            return _refused(403, "This form is not from this studio, or from before it was started: reload the page.")
+            return _refused(
+                403, "This form is from another studio, or from before this one was started: reload the page."
+            )
         request.scope["mulligan.form"] = fields
         return None
 

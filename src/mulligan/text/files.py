@@ -20,7 +20,7 @@ def read_text(file: Path, name: str = "", *, newline: str | None = "") -> str:
     """
     try:
         if endless := _endless(file):
-            raise InvalidInput(f"{name or file} is {endless}, which may never end: copy what you need into a file.")
+            raise InvalidInput(f"{name or file} is {endless}, which may never end: copy what you need to a file.")
         with file.open(encoding="utf-8-sig", newline=newline) as opened:
             return opened.read()
     except UnicodeDecodeError as error:

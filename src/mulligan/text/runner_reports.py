@@ -152,7 +152,7 @@ def objection(before: Sequence[Report], now: Sequence[Report], argv: Sequence[st
     names, earlier_names = {one.runner for one in now}, {one.runner for one in before}
     missing = [one.runner for one in before if one.last and one.runner not in names]
     if missing and names <= earlier_names and not only_on_failure:
-        return f"{missing[0]} printed no summary of its tests, so they may not have run to their end"
+        return f"{missing[0]} printed no summary of its tests, so they may not have finished"
     if failing := [one for one in now if one.last and one.failing]:
         return f"{failing[0].runner} reports failures"
     if any(one.passed or one.failed for one in before) and now and all(one.passed == 0 for one in now):

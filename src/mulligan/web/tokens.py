@@ -50,7 +50,7 @@ def read_tokens(agent_id: str | None = None) -> Sequence[Token]:
         return ()
     tokens = [_parse(word, number, agent_id) for number, word in enumerate(value.split(), 1)]
     if not tokens:
-        raise InvalidInput(f"{VARIABLE} is set but empty: put a token there, or unset it.")
+        raise InvalidInput(f"{VARIABLE} is set but empty: set it to a token, or unset it.")
     seen: dict[str, str] = {}
     for token in tokens:
         if other := seen.get(token.secret):
@@ -72,7 +72,7 @@ def read_metrics_token(others: Sequence[Token]) -> Token | None:
         return None
     secret = _checked(value.strip(), f"{METRICS_VARIABLE}: the token")
     if other := bearer_of(others, secret):
-        raise InvalidInput(f"{METRICS_VARIABLE} is the same as {other.name} of {VARIABLE}: make another one.")
+        raise InvalidInput(f"{METRICS_VARIABLE} is the same as {other.name} of {VARIABLE}: create another one.")
     return Token("the token for metrics", secret)
 
 
@@ -95,7 +95,7 @@ def _checked(secret: str, what: str) -> str:
         raise InvalidInput(f"{what} has characters other than letters, digits and -._~+/ (= at its end).")
     if len(secret) < MIN_LENGTH:
         raise InvalidInput(
-            f"{what} is shorter than {MIN_LENGTH} characters, and could be guessed: make one with "
+            f"{what} is shorter than {MIN_LENGTH} characters, and could be guessed: create one with "
             "  python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
     return secret

@@ -107,7 +107,7 @@ def snapshot(user: UserTree, repository: str, index: str, leave: Sequence[str], 
     git = Git(user.own or repository, user.top, index, user.own if user.sparse else None, user.unfiltered)
     if unmerged := git.paths("ls-files", "-u", "-z"):
         files = sorted({line.split("\t", 1)[-1] for line in unmerged})
-        raise InvalidInput(f"A merge is not finished in {user.top}: {', '.join(files[:5])}. Finish or abort it first.")
+        raise InvalidInput(f"A merge is in progress in {user.top}: {', '.join(files[:5])}. Finish or abort it first.")
     changed = [path for path in git.changed() if not below(path, leave)]
     if user.own and (filtered := git.filtered(changed)):
         name, files = next(iter(filtered.values())), ", ".join(list(filtered)[:3])

@@ -121,7 +121,7 @@ def _branch(git: Git, name: str, commit: str) -> str:
         except GitFailed:
             continue
         return branch
-    raise InvalidInput(f"No branch name is free: mulligan/{name} to mulligan/{name}-99 exist already.")
+    raise InvalidInput(f"No branch name is free: mulligan/{name} to mulligan/{name}-99 already exist.")
 
 
 def _apply(workspace: GitWorkspace, top: str, patch: bytes, name: str) -> None:
@@ -148,4 +148,4 @@ def _write(path: Path, patch: bytes) -> Path:
         except FileExistsError:
             continue
         return to
-    raise InvalidInput(f"{path} already exists, and so do all its numbered names.")
+    raise InvalidInput(f"{path} already exists, and so do all numbered copies of it.")

@@ -174,7 +174,7 @@ class GitWorkspace:
         place.bring(newest_state(episode) or place.start)
         for name, path in zip(self.protect, _protected(place, self.protect), strict=True) if first else ():
             if not place.git.paths("ls-files", "-z", "--", path):
-                raise InvalidInput(f"protect names {name!r}, and {user.folder} has no such file that git sees.")
+                raise InvalidInput(f"protect names {name!r}, but git sees no such file in {user.folder}.")
         if self._watch and self.mode != "in_place":
             place.watch()
         return place
@@ -211,8 +211,8 @@ class GitWorkspace:
             index.unlink(missing_ok=True)
         if others:
             raise InvalidInput(
-                f"{user.top} contains repositories that are not submodules ({', '.join(others[:3])}), which a worktree "
-                "does not have. Use mode copy, which includes their files."
+                f"{user.top} contains repositories that are not submodules ({', '.join(others[:3])}), and a worktree "
+                "does not include them. Use mode copy, which includes their files."
             )
         return first_commit(git, user.own, tree, inner)
 
@@ -223,7 +223,7 @@ class GitWorkspace:
             remove(admin)
             git("worktree", "add", "--detach", "--no-checkout", "--force", root, start)
             if not os.path.isdir(admin):
-                raise WorkspaceError(f"git keeps the worktree {root} elsewhere than in {admin}: is your git newer?")
+                raise WorkspaceError(f"git does not keep the worktree {root} in {admin}: is your git newer?")
         return admin
 
     def _fill(self, user: UserTree, place: GitCheckout) -> str:
@@ -316,7 +316,7 @@ def _worktree_name(folder: str) -> str:
 
 def _refs(episode: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*", episode):
-        raise InvalidInput(f"An episode's id names a folder and a git ref; {episode!r} cannot.")
+        raise InvalidInput(f"An episode's id must be a valid name for a folder and a git ref; {episode!r} is not.")
     return f"{REFS}/{episode}"
 
 

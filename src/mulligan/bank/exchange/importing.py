@@ -132,7 +132,7 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
     for at, table in tables:
         items = table["memories"]
         if not isinstance(items, list):
-            raise InvalidInput(f"{at}: a list is expected, not {quoted_value(items)}.")
+            raise InvalidInput(f"{at} must be a list, not {quoted_value(items)}.")
         for n, item in enumerate(cast(list[Json], items)):
             lesson = _upstream(JsonRecord(item, f"{at}.{n}"), now)
             if lessons.setdefault(lesson.id, lesson) != lesson:

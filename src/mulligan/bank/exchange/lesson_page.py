@@ -34,7 +34,7 @@ LEVEL = "abstraction_level"
 GENERALITY: Mapping[str, str] = {
     "0": "the same advice",
     "1": "a rule for this kind of task",
-    "2": "a principle beyond it",
+    "2": "a more general principle",
 }
 
 

@@ -41,7 +41,7 @@ class JsonRecord:
     def __init__(self, value: Json, at: str) -> None:
         self.at = at
         if not isinstance(value, dict):
-            raise InvalidInput(f"{at}: an object is expected, not {quoted_value(value)}.")
+            raise InvalidInput(f"{at} must be an object, not {quoted_value(value)}.")
         self.values = cast(dict[str, Json], value)
 
     def get(
@@ -50,16 +50,16 @@ class JsonRecord:
         value = self.values.get(key)
         if value is None:
             if need:
-                raise InvalidInput(f"{self.at}.{key}: it is missing; {words} is expected.")
+                raise InvalidInput(f"{self.at}.{key} is missing: it must be {words}.")
             return default
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise InvalidInput(f"{self.at}.{key}: {words} is expected, not {quoted_value(value)}.")
+            raise InvalidInput(f"{self.at}.{key} must be {words}, not {quoted_value(value)}.")
         return value
 
     def text(self, key: str, *, need: bool = False) -> str:
         value = self.get(key, str, "a string", "", need=need)
         if need and not value.strip():
-            raise InvalidInput(f"{self.at}.{key}: the string is empty.")
+            raise InvalidInput(f"{self.at}.{key} must not be empty.")
         return value
 
     def count(self, key: str) -> int:
@@ -69,7 +69,7 @@ class JsonRecord:
         items = cast(list[Json], self.get(key, list, "a list of strings", [], need=need))
         for n, item in enumerate(items):
             if not isinstance(item, str):
-                raise InvalidInput(f"{self.at}.{key}.{n}: a string is expected, not {quoted_value(item)}.")
+                raise InvalidInput(f"{self.at}.{key}.{n} must be a string, not {quoted_value(item)}.")
         return tuple(cast(list[str], items))
 
     def time(self, key: str) -> float | None:

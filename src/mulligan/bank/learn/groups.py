@@ -333,8 +333,8 @@ def _with_outcome(known: Episode, again: Episode, number: int) -> Json:
         return to_json(known)
     if before.feedback is not None:
         raise InvalidInput(
-            f"This is trajectory {number}, which was submitted with another outcome; the first one counts. Leave "
-            "success_signal and score out, or repeat those."
+            f"This is trajectory {number}, which was already submitted with another outcome; the first one counts. "
+            "Leave success_signal and score out, or repeat those."
         )
     return to_json(replace(known, trials=(replace(before, feedback=now.feedback),), stop=again.stop))
 
@@ -346,7 +346,7 @@ def _check_room(episodes: Sequence[Mapping[str, Json]]) -> None:
     if size > CHARACTERS:
         raise InvalidInput(
             f"The trajectories of the group would have {size:,} characters; at most {CHARACTERS:,} are accepted in "
-            "all. Shorten this one, or leave steps out."
+            "total. Shorten this one, or leave steps out."
         )
 
 

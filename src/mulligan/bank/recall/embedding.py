@@ -1,7 +1,7 @@
 """Embed texts and lessons. Long texts are embedded piece by piece.
 
 The local embedder reads only 256 word pieces. For long task texts the mean of the pieces finds clearly more lessons:
-see docs/retrieval.md. If the embedder does not answer, lessons are found by their words alone.
+see docs/retrieval.md. If the embedder does not answer, lessons are found only by keyword.
 """
 
 from __future__ import annotations

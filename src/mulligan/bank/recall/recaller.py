@@ -104,11 +104,11 @@ class Recaller:
             vectors = await self._ports.vectors.of([query]) if index.embedded else None
             vector = None if vectors is None else vectors[0]
             if vectors is None and index.n:
-                notes = [f"by words alone: {self._why_lexical(index.embedded)}"]
+                notes = [f"by keyword only: {self._why_lexical(index.embedded)}"]
         else:
             lessons = await self._lessons.as_of(agent_id, as_of)
             then = {lesson.id: lesson for lesson in lessons if not lesson.is_expired(as_of)}
-            index, vector, notes = self._indexes.once(tuple(then.values())), None, ["as of then, by words alone"]
+            index, vector, notes = self._indexes.once(tuple(then.values())), None, ["as of then, by keyword only"]
         layers = not self._ports.settings.paper
         while True:
             now = time.time() if as_of is None else as_of

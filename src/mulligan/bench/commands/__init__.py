@@ -46,4 +46,4 @@ class LazyGroup(Group):
 
 @click.group(cls=LazyGroup)
 def bench() -> None:
-    """Run benchmarks, and score their cases by hidden targets."""
+    """Run benchmarks, and score their cases against hidden targets."""

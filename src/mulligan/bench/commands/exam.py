@@ -58,9 +58,13 @@ def _split_names(ctx: click.Context, option: click.Parameter, value: str) -> lis
     metavar="A,B,…",
     help="The streams; code is also available.",
 )
-@click.option("--tasks", type=int, default=TASKS, show_default=True, metavar="N", help="Tasks of each stream.")
-@click.option("--orders", type=int, default=ORDERS, show_default=True, metavar="N", help="Orders of the tasks.")
-@click.option("--seed", type=int, default=SEED, show_default=True, metavar="N", help="The seed of the worlds.")
+@click.option(
+    "--tasks", type=int, default=TASKS, show_default=True, metavar="N", help="Number of tasks in each stream."
+)
+@click.option(
+    "--orders", type=int, default=ORDERS, show_default=True, metavar="N", help="Number of orders of the tasks."
+)
+@click.option("--seed", type=int, default=SEED, show_default=True, metavar="N", help="Seed for generating the streams.")
 @click.option("--model", "-m", metavar="MODEL", help="The model that acts (default: the scripted reader).")
 @click.option(
     "--sessions",

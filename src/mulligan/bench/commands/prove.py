@@ -63,7 +63,7 @@ def command(
 
     Each run is a session in a fresh copy of the project. The agent's hooks must be installed for this user. They run in
     both arms, but in one arm the bank is empty, and nothing is learned in either. The task's check judges each run. The
-    report gives paired differences with intervals, and says which difference would have been too small to detect.
+    report gives paired differences with intervals, and the smallest difference that it could have detected.
     """
     if sum(source is not None for source in (tasks, resume, report, draft)) != 1:
         raise click.UsageError("Name a file of tasks, or one of --resume DIR, --report DIR, --draft FILE.")

@@ -70,8 +70,8 @@ def command(
 ) -> None:
     """Run the cases in TASKS as a stream, once for each memory, and let the memories learn as they go.
 
-    TASKS is a benchmark or a file of tasks. The report says how much each memory gained over no memory, at what cost,
-    and how certain this is.
+    TASKS is a benchmark or a file of tasks. The report shows how much each memory gained over no memory,
+    at what cost, and how certain this is.
     """
     if (tasks is None) == (resume is None):
         raise click.UsageError("Name a benchmark or a file of tasks, or a stream to resume: --resume ID.")

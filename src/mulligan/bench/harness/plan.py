@@ -339,7 +339,7 @@ def chosen_method(name: str, benchmark: Benchmark, choice: BenchOptions) -> Chos
         default = "" if choice.method or choice.strategy else ", the default,"
         raise InvalidInput(
             f"The method {chosen.name!r}{default} makes one attempt, not {choice.tries}. {several}"
-            "For independent attempts of each case, give samples instead of tries."
+            "For independent attempts per case, use samples instead of tries."
         )
     return chosen
 

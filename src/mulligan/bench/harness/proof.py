@@ -166,8 +166,8 @@ def read_proof(file: Path) -> tuple[tuple[ProofTask, ...], Literal["", "worktree
         raise top.wrong("mode", f"'mode' must be worktree or copy, not {mode!r}.")
     if not tables:
         raise InvalidInput(
-            f"{file} has no task: start one with [[task]], then name, prompt and check; or let "
-            "`mulligan bench prove --draft FILE` write some from the lessons of this project."
+            f"{file} has no task: write [[task]], then name, prompt and check; or run `mulligan bench prove --draft "
+            "FILE` to draft some from this project's lessons."
         )
     tasks = dict[str, ProofTask]()
     banks = _Banks(top.text("bank") if "bank" in top.values else "")
@@ -208,7 +208,7 @@ def _check_command(table: Table, key: str, line: str) -> None:
     try:
         program = (*split_line(line), "")[0]
     except ValueError as error:
-        raise table.wrong(key, f"The {key} {line!r} cannot be read: {error}.") from error
+        raise table.wrong(key, f"The {key} {line!r} cannot be parsed: {error}.") from error
     if os.sep not in program and shutil.which(program) is None:
         raise table.wrong(key, f"The {key} {line!r} starts {program!r}, which is not on the PATH.")
 
@@ -325,9 +325,10 @@ class Proof:
             row = await self._run(run)
             if not (hooked := hooked or row.hooked):
                 raise InvalidInput(
-                    f"The agent did not call Mulligan's hooks, so it gets no lessons. {row.halted or 'It ended well'}; "
-                    f"its output: {self._output(run)}. Check with `mulligan hooks doctor` that the hooks are "
-                    f"installed for all of this user's projects. Then run: mulligan bench prove --resume {self.into}"
+                    "The agent did not call Mulligan's hooks, so it got no lessons. "
+                    f"{row.halted or 'It ended normally'}; its output: {self._output(run)}. Check with `mulligan hooks "
+                    "doctor` that the hooks are installed for all of this user's projects. Then run: mulligan bench "
+                    f"prove --resume {self.into}"
                 )
             on_row(run, row)
 

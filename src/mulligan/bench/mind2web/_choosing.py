@@ -89,7 +89,7 @@ class Walk:
     def answer(self, text: str) -> None:
         """Take an answer to the question. Raises `InvalidInput` if the task is over."""
         if not self.question:
-            raise InvalidInput(f"The task {self._task.id} is over, so there is no question to answer.")
+            raise InvalidInput(f"The task {self._task.id} has ended, so there is no question to answer.")
         place, action = read_answer(text)
         if place is not None:
             if place < len(self._shown):

@@ -360,7 +360,7 @@ class _Reader:
         try:
             parts = list(split_line(line))
         except ValueError as error:
-            raise table.wrong("check", f"The check cannot be read: {error}.") from error
+            raise table.wrong("check", f"The check cannot be parsed: {error}.") from error
         for number, part in enumerate(parts):
             path = table.file.parent / part
             if number == 0 and os.sep not in part:

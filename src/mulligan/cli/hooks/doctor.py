@@ -21,7 +21,7 @@ from mulligan.store import open_store
 def command(agents: tuple[str, ...]) -> None:
     """Test the installed hooks (by default, those of all agents), and report what prevents them from running.
 
-    Sends each hook a payload that was recorded from its agent, with a bank of one lesson. Prints what the model would
+    Sends each hook a payload recorded from its agent, and uses a bank with one lesson. Prints what the model would
     read, and how many milliseconds the hook took. Your own bank is not touched. The exit status is 1 if something is
     wrong.
     """

@@ -29,7 +29,7 @@ _PAST = 30
 @click.option(
     "--trust",
     is_flag=True,
-    help="For Codex: trust the hooks without reviewing them in Codex. With --yes, you are not asked.",
+    help="For Codex: trust the hooks without reviewing them in Codex. With --yes, do not ask.",
 )
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool, trust: bool) -> None:
     """Add hooks to the settings of coding agents (by default, of all that are installed). Asks first.

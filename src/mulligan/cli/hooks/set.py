@@ -15,7 +15,7 @@ from mulligan.hooks.journal import OWN, SETTINGS, Journal
 @click.argument("name", required=False)
 @click.argument("value", required=False)
 def command(name: str | None, value: str | None) -> None:
-    """Set NAME to VALUE. Without VALUE, print the setting; without NAME, all of them.
+    """Set NAME to VALUE. Without VALUE, print the setting; without NAME, print all settings.
 
     \b
     needed     how many sessions must agree before a

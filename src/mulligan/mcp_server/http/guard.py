@@ -121,7 +121,7 @@ class RateLimit:
 
     def __init__(self, app: ASGIApp, rate: float) -> None:
         if not 0 <= rate < math.inf:
-            raise InvalidInput(f"The rate must be 0 (no limit) or more requests a second, not {rate}.")
+            raise InvalidInput(f"The rate must be at least 0 requests per second (0: no limit), not {rate}.")
         self._app, self._rate, self._burst = app, rate, max(2 * rate, 1.0)
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 

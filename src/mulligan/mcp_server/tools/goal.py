@@ -21,7 +21,7 @@ ACTIONS = ("status", "check")
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     action = arguments.get("action", "status")
     if action not in ACTIONS:
-        raise InvalidInput(f"'action' must be status or check, not {action!r:.80}. Only a person changes a goal.")
+        raise InvalidInput(f"'action' must be status or check, not {action!r:.80}. Only a person can change a goal.")
     place = Place(_folder())
     with Goals() as goals:
         there = place.goal(goals.standing())
@@ -30,7 +30,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
         if action == "status":
             return Reply(json.loads(in_json(goals, there)))
     if not there.settings["check"]:
-        raise InvalidInput("A model judges this goal, and is asked only when a turn would end.")
+        raise InvalidInput("A model judges this goal, but only when a turn is about to end.")
     feedback = await asyncio.to_thread(check_now, there, place.where(there), place.top)
     return Reply({"passed": feedback.passed, "text": feedback.text, "notes": list(feedback.notes)})
 

@@ -95,10 +95,10 @@ async def find_task(call: Call, task: str, agent: str | None) -> tuple[Bank, str
     """
     try:
         if not task.startswith(PREFIX):
-            raise NotFound("No task has such an id.")
+            raise NotFound("There is no task with this id.")
         queued = await call.service.store.memory.queue.look(agent, task.removeprefix(PREFIX))
         if queued.kind != "extract":
-            raise NotFound("The work is not an extraction.")
+            raise NotFound("This job is not an extraction.")
     except NotFound:
         raise NotFound(
             f"There is no task {task[:80]!r} here: pass the task_id that extract_memory returned, with the same "

@@ -88,7 +88,7 @@ def _check_length(arguments: Mapping[str, Json]) -> None:
     length = sum(len(text) for text in texts if isinstance(text, str))
     if length > MAX_TEXT:
         raise InvalidInput(
-            f"The strings have {length:,} characters in all, but at most {MAX_TEXT:,} are accepted: shorten them."
+            f"The strings have {length:,} characters in total, but at most {MAX_TEXT:,} are accepted: shorten them."
         )
 
 
@@ -266,7 +266,7 @@ async def _in_episode(request: StepRequest, episode: str, agent: str | None, cal
     """A call with an episodeId."""
     try:
         if len(episode) > MAX_ID or not episode.isascii():
-            raise NotFound("No episode has such an id.")
+            raise NotFound("There is no episode with this id.")
         result = await call.service.client_led.take(episode, request.step, agent)
     except NotFound:
         raise InvalidInput(

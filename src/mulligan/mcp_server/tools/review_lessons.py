@@ -143,7 +143,7 @@ def _verdicts(given: Json) -> Sequence[tuple[str, str, str]]:
         fields = as_record(one)
         id, verdict, words = (fields.get(name) for name in ("id", "verdict", "words"))
         if not isinstance(id, str) or not id or verdict not in VERDICTS:
-            raise InvalidInput(f"verdicts.{n}: an id and a verdict ({', '.join(VERDICTS)}) are expected.")
+            raise InvalidInput(f"verdicts.{n}: it must have an id and a verdict ({', '.join(VERDICTS)}).")
         if verdict == "reword" and not (isinstance(words, str) and words.strip()):
             raise InvalidInput(f"verdicts.{n}.words: reword needs the better words.")
         found.append((id, cast(str, verdict), str(words or "")))

@@ -92,8 +92,8 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
             raise ModelError(f"{self._where} returned something other than {wanted} vectors.")
         if vectors.shape[1] != (self.dim or vectors.shape[1]):
             raise ModelError(
-                f"{self._where} gave {vectors.shape[1]} dimensions, not {self.dim}: "
-                "vectors of two kinds cannot be compared."
+                f"{self._where} returned vectors of {vectors.shape[1]} dimensions, not {self.dim}: they cannot be "
+                "compared."
             )
         lengths: Any = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not lengths.all():

@@ -76,7 +76,7 @@ def read(text: str, name: str = "tests.py") -> Plan:
     text = text.removeprefix("\ufeff")
     if len(text) > _MAX_CHARACTERS:  # parsing it takes seconds, and no signal can interrupt that
         raise InvalidInput(
-            f"{name} is too large: {len(text):,} characters, and at most {_MAX_CHARACTERS:,} are read. {_ADVICE}"
+            f"{name} is too large: {len(text):,} characters (the limit is {_MAX_CHARACTERS:,}). {_ADVICE}"
         )
     try:
         with warnings.catch_warnings():

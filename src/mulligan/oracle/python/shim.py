@@ -149,7 +149,7 @@ class Mark:
 
     def skipif(self, *conditions: Any, **_: Any) -> Any:
         if any(isinstance(condition, str) for condition in conditions):
-            raise unsupported("pytest.mark.skipif with a text")
+            raise unsupported("pytest.mark.skipif with a string")
         return _marking("oracle_skip", any(conditions))
 
     def xfail(self, *conditions: Any, raises: Any = None, run: bool = True, strict: bool = False, **_: Any) -> Any:

@@ -298,7 +298,8 @@ def default_scope(db: psycopg.Connection[Any], name: str) -> str:
     number, readable = version
     if number < NEWEST:
         raise StoreError(
-            f"{name} has version {number}, and this Mulligan needs version {NEWEST}. To upgrade it: {setup_command()}"
+            f"{name} has version {number}, and this version of Mulligan needs version {NEWEST}. To upgrade it: "
+            f"{setup_command()}"
         )
     if readable > NEWEST:
         raise newer(name, number, readable, NEWEST)

@@ -227,7 +227,9 @@ def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Fault]:
     if any(not fault.mended for fault in faults):
         raise Damaged([replace(fault, mended=False) for fault in faults])
     if newer := _newer_records(db):
-        faults.append(Fault(f"{newer} records were written by a newer Mulligan. Upgrade it to check and repair them."))
+        faults.append(
+            Fault(f"{newer} records were written by a newer version of Mulligan. Upgrade it to check and repair them.")
+        )
         mend = False
     faults += _schema(db, mend)
     bad_lines: set[int] = set()

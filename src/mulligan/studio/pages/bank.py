@@ -29,7 +29,12 @@ THRESHOLDS: Mapping[str, float | str | None] = {
     "none": 0.0,
 }
 """The lowest relevance of a recalled lesson, by the name in the form. "": as the settings say."""
-SORTS: Mapping[str, str] = {"": "newest", "worth": "worth, best first", "harm": "worth, worst first", "uses": "uses"}
+SORTS: Mapping[str, str] = {
+    "": "newest",
+    "worth": "worth, highest first",
+    "harm": "worth, lowest first",
+    "uses": "uses",
+}
 """The orders of the list, by their names in an address."""
 ALL_BANKS = "*"
 """Stands for all banks in place of a name."""

@@ -179,7 +179,7 @@ def _messages(table: Mapping[str, Json], key: str, at: str) -> list[JsonEntry]:
         if isinstance(message, str):
             message = {"type": "text", "content": message} if key == _SYSTEM else {"role": role, "content": message}
         if not isinstance(message, dict):
-            raise InvalidInput(f"{where}: an object is expected, not {type(message).__name__}.")
+            raise InvalidInput(f"{where} must be an object, not {type(message).__name__}.")
         entries.append(JsonEntry(where, _openai(cast("dict[str, Json]", message))))
     return entries
 
@@ -212,7 +212,7 @@ def _flat(span: Span, prefix: str) -> list[JsonEntry]:
     entries: list[JsonEntry] = []
     for n, one in _nested(span.attributes, prefix):
         if not isinstance(one, dict):
-            raise InvalidInput(f"{span.at}: {prefix}.{n}: the fields of a message are expected.")
+            raise InvalidInput(f"{span.at}: {prefix}.{n} must have the fields of a message.")
         table = cast("dict[str, Any]", one)
         value = dict(cast("dict[str, Json]", table.get("message", table)))
         if "contents" in value:

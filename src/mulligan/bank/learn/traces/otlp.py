@@ -180,10 +180,7 @@ class TraceFile:
                             self.others += 1
             known = known or key in table
         if not known and "resourceMetrics" not in table and table:
-            raise InvalidInput(
-                f"{at}: resourceSpans or resourceLogs is expected, as the OTLP exporters of OpenTelemetry and its "
-                "collector write them."
-            )
+            raise InvalidInput(f"{at} has no resourceSpans or resourceLogs, which OTLP exporters write.")
         self.others += "resourceMetrics" in table
 
 
@@ -415,7 +412,7 @@ def _value(value: Json, at: str) -> Json:
 
 def _table(value: Json, at: str) -> Mapping[str, Json]:
     if not isinstance(value, dict):
-        raise InvalidInput(f"{at}: an object is expected, not {type(value).__name__}.")
+        raise InvalidInput(f"{at} must be an object, not {type(value).__name__}.")
     return cast("dict[str, Json]", value)
 
 

@@ -183,7 +183,7 @@ def _listed(whole: Json, name: str) -> list[Json]:
     system = next((table[key] for key in _SYSTEM_KEYS if table.get(key) is not None), None)
     listed: Any = next((table[key] for key in _MESSAGE_KEYS if isinstance(table.get(key), list)), None)
     if listed is None:
-        raise InvalidInput(f'{name}: a list of messages is expected, or an object with one under "messages".')
+        raise InvalidInput(f'{name} must be a list of messages, or an object with one under "messages".')
     text = {"content": system} if not isinstance(system, dict) else cast(dict[str, Json], system)
     before: list[Json] = [] if system is None else [{**text, "role": "system"}]
     return [*before, *cast(list[Json], listed)]
@@ -191,5 +191,5 @@ def _listed(whole: Json, name: str) -> list[Json]:
 
 def _object(value: Json, at: str) -> Mapping[str, Json]:
     if not isinstance(value, dict):
-        raise InvalidInput(f"{at}: an object is expected, not {type(value).__name__}.")
+        raise InvalidInput(f"{at} must be an object, not {type(value).__name__}.")
     return cast(dict[str, Json], value)
