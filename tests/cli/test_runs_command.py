@@ -46,7 +46,7 @@ def test_a_run_that_is_over_has_one_word_for_its_state(
     assert f"\n{state}" in ended.err
     line = mulligan("runs", "list").out.splitlines()[1]
     assert f"  {state}  " in line
-    assert f"is over ({state})" in mulligan("runs", "resume", line.split()[0]).err
+    assert f"has ended ({state})" in mulligan("runs", "resume", line.split()[0]).err
 
 
 def test_a_call_of_a_function_is_shown_and_is_resumed_by_its_program_alone(mulligan: Run, here: Path) -> None:
