@@ -46,17 +46,7 @@ if TYPE_CHECKING:
     from mulligan.models.json_answers import parse, read_object
     from mulligan.models.providers import MissingKey
     from mulligan.models.tool_answers import call_of, in_json
-    from mulligan.recording.bridge import (
-        Settling,
-        blocking,
-        both_ways,
-        finish,
-        is_asynchronous,
-        kept_both_ways,
-        portal,
-        run_coroutine,
-        settled,
-    )
+    from mulligan.recording.bridge import blocking, both_ways, finish, is_asynchronous, portal, run_coroutine
     from mulligan.recording.drivers import check_resumable, versions
     from mulligan.recording.journal import JournaledBank, NoJournal, StoredJournal
     from mulligan.recording.ledger import Entry, Ledger, is_move, with_quality
@@ -98,9 +88,7 @@ _HOMES = {
     "models.json_answers": "parse read_object",
     "models.providers": "MissingKey",
     "models.tool_answers": "call_of in_json",
-    "recording.bridge": (
-        "Settling blocking both_ways finish is_asynchronous kept_both_ways portal run_coroutine settled"
-    ),
+    "recording.bridge": "blocking both_ways finish is_asynchronous portal run_coroutine",
     "recording.drivers": "check_resumable versions",
     "recording.journal": "JournaledBank NoJournal StoredJournal",
     "recording.ledger": "Entry Ledger is_move with_quality",
@@ -129,7 +117,6 @@ __all__ = [
     "ProjectAgent",
     "Recalled",
     "Reflected",
-    "Settling",
     "StopReason",
     "Stopped",
     "Store",
@@ -163,7 +150,6 @@ __all__ = [
     "is_move",
     "is_resting",
     "is_role",
-    "kept_both_ways",
     "lessons_about",
     "lint",
     "load",
@@ -189,7 +175,6 @@ __all__ = [
     "run_coroutine",
     "scope",
     "screened",
-    "settled",
     "summary",
     "taken_by",
     "teach",

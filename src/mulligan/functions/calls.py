@@ -53,9 +53,9 @@ from mulligan.functions.record import CallRecord
 from mulligan.functions.results import UNREADABLE, attempt_of, plain, value_of
 from mulligan.functions.roles import ResultJudge, TolerantBank, TolerantReflector
 from mulligan.functions.settings import GivingReading, RetrySettings, composed, takes_argument
-from mulligan.functions.shared import Placed, shared_bank, shared_store
+from mulligan.functions.shared import shared_bank, shared_store
 from mulligan.functions.streams import Inputs, position_restorer, twice
-from mulligan.recording.bridge import pause, portal, settled
+from mulligan.recording.bridge import pause, portal
 from mulligan.recording.outages import warn_once
 from mulligan.strategies.evidence import Evidence
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
@@ -139,7 +139,7 @@ class Call:
         bank = self._settings.options.bank
         if isinstance(bank, str):
             return TolerantBank(f"bank {bank}", lambda: shared_bank(bank, self._config or load()), teach, portal.within)
-        return None if bank is None else TolerantBank(object_name(bank), lambda: bank, tell_outcome, settled)
+        return None if bank is None else TolerantBank(object_name(bank), lambda: bank, tell_outcome, portal.settled)
 
     def _store(self) -> Store:
         return self._settings.options.store or shared_store((self._config or load()).store)
@@ -155,7 +155,7 @@ class Call:
             if settings.options.before_retry is not None:
                 before_retry = settings.options.before_retry
                 try:
-                    await settled_value(before_retry(*((notes,) if takes_argument(before_retry) else ())))
+                    await portal.settled(before_retry(*((notes,) if takes_argument(before_retry) else ())))
                 except asyncio.CancelledError:
                     raise
                 except BaseException as error:
@@ -171,7 +171,7 @@ class Call:
         bound = inspect.BoundArguments(settings.signature, {name: arguments[name] for name in names})  # pyright: ignore[reportArgumentType]
         outer = sys.exception()
         try:
-            value = await settled_value(self._function(*bound.args, **bound.kwargs))
+            value = await portal.settled(self._function(*bound.args, **bound.kwargs))
         except InvalidInput as error:  # a further try cannot help
             self._fatal = error
             raise
@@ -251,7 +251,7 @@ class Call:
         args, kwargs = judge_arguments(judge, self._arguments.arguments, self._task.prompt, answer)
         restore_position, outer = position_restorer(result), sys.exception()
         try:
-            verdict = await settled_value(judge(*args, **kwargs))
+            verdict = await portal.settled(judge(*args, **kwargs))
         except BUGS as error:
             self._fatal = error
             raise
@@ -271,7 +271,7 @@ class Call:
         """The lesson that the user's own function writes."""
         function = cast(Any, self._settings.options.reflect)
         try:
-            written = await settled_value(function(episode))
+            written = await portal.settled(function(episode))
         except Exception as error:
             if not is_transient(error):
                 self._fatal = error
@@ -367,10 +367,10 @@ class Call:
         roles = composed(settings, objects, Drive(journal, meter)).roles
         if roles.evaluator.expects == "workspace":  # it judges the files that the function leaves in this folder
             self._artifacts = (Artifact("folder", "", os.getcwd()),)
-        evaluator = self if settings.judged_by_function else Placed(roles.evaluator)
+        evaluator = self if settings.judged_by_function else portal.wrap(roles.evaluator)
         reflector = roles.reflector
         if reflector is not None and reflector is not self:
-            reflector = TolerantReflector(Placed(reflector))
+            reflector = TolerantReflector(portal.wrap(reflector))
         return replace(roles, evaluator=ResultJudge(evaluator), reflector=reflector)
 
     # --- the result ---------------------------------------------------------------------------------------------
@@ -411,8 +411,3 @@ def halted(trial: Trial) -> str:
 def _reason(stop: Stop) -> str:
     """Why the episode stopped; for a limit, which one."""
     return stop.reason if stop.reason == "exhausted" or not stop.detail else f"{stop.reason}: {stop.detail}"
-
-
-async def settled_value(value: Any) -> Any:
-    """The result of one of the user's functions, awaited if it is awaitable."""
-    return await settled(value) if inspect.isawaitable(value) else value

@@ -12,7 +12,6 @@ from mulligan.core.episode import Evaluated, Event, Stopped, advance
 from mulligan.core.errors import LeaseLost, StoreError
 from mulligan.core.protocols import Journal, Store
 from mulligan.core.records import Episode
-from mulligan.recording.bridge import kept_both_ways
 from mulligan.recording.journal import NoJournal, StoredJournal
 from mulligan.recording.ledger import Entry, Ledger, with_quality
 from mulligan.recording.outages import UnharmedJournal, tolerated, warn_once
@@ -62,9 +61,8 @@ class CallRecord:
         self, run: str, key: str | None, new_episode: Callable[[str], Episode], can_resume: Callable[[Episode], bool]
     ) -> None:
         assert self._open is not None
-        store = kept_both_ways(self._open())
-        ledger = Ledger(store)
-        for candidate in await store.list(run=run, limit=RESUMABLE_AMONG) if key else ():
+        ledger = Ledger(self._open())
+        for candidate in await ledger.store.list(run=run, limit=RESUMABLE_AMONG) if key else ():
             if can_resume(candidate):
                 try:
                     entry = await self._hold(ledger, candidate.id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import inspect
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, TypeVar
 from mulligan.app.config import Config
 from mulligan.app.memory import open_bank
 from mulligan.core.protocols import Bank, Store
-from mulligan.recording.bridge import keeper, portal, settled
+from mulligan.recording.bridge import keeper, portal
 from mulligan.store import file_of, open_store
 
 T = TypeVar("T")
@@ -61,20 +60,3 @@ def close_shared() -> None:
             (portal if kind == "bank" else keeper).run(resource.close())
     portal.close()
     keeper.close()
-
-
-class Placed:
-    """Wraps an object for synchronous and asynchronous callers: its coroutine methods run on the portal if needed."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._inner, name)
-        if not inspect.iscoroutinefunction(value):
-            return value
-
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            return await settled(value(*args, **kwargs))
-
-        return call

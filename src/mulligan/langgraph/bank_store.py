@@ -25,7 +25,7 @@ from langgraph.store.base import (
 
 from mulligan.pages import mask_json
 from mulligan.plugins import InvalidInput, Json, Lesson, LessonFields, NotFound, Selection, annotations_of
-from mulligan.running import Bank, checked_fields, digest, finish, portal, screened, settled
+from mulligan.running import Bank, checked_fields, digest, finish, portal, screened
 from mulligan.serving import Service
 
 T = TypeVar("T")
@@ -313,7 +313,7 @@ class _OneBank:
         self._bank = bank
 
     async def do(self, work: Awaitable[T]) -> T:
-        return await settled(work)
+        return await portal.settled(work)
 
     async def of(self, name: str) -> Bank | None:
         return self._bank if name == label(self._bank.agent_id or "") else None

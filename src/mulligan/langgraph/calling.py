@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable
 from typing import Any
 
-from mulligan.running import blocking, is_asynchronous, settled
+from mulligan.running import blocking, is_asynchronous, portal
 
 
 async def called(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -16,7 +15,7 @@ async def called(function: Callable[..., Any], *arguments: Any) -> Any:
         return await function(*arguments)
     at_once = blocking.get() or is_asynchronous(function)
     result = function(*arguments) if at_once else await asyncio.to_thread(function, *arguments)
-    return await settled(result) if inspect.isawaitable(result) else result
+    return await portal.settled(result)
 
 
 async def invoke(runnable: Any, value: Any, **options: Any) -> Any:

@@ -46,7 +46,7 @@ from mulligan.langgraph.state import GOOD_SCORE, Reading, last
 from mulligan.langgraph.working import here
 from mulligan.pages import labelled
 from mulligan.plugins import BadAnswer, Bank, InvalidInput, Json, Prompt, Prompts, QueryError
-from mulligan.running import Store, both_ways, run_coroutine, settled
+from mulligan.running import Store, both_ways, portal, run_coroutine
 
 T = TypeVar("T")
 
@@ -433,6 +433,6 @@ async def recorded_schema(database: Graph) -> GraphSchema:
     """Return the schema of a database. Inside a node it is a step of the journal."""
 
     async def read() -> Json:
-        return (await settled(database.schema())).to_json()
+        return (await portal.settled(database.schema())).to_json()
 
     return GraphSchema.from_json(await recorded("schema", {"graph": database.name}, read))

@@ -13,7 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from mulligan.langgraph.defaults import OwnBank
 from mulligan.pages import renamed
 from mulligan.plugins import Json, Learned, MulliganError, Recall
-from mulligan.running import episode_of, finish, settled, summary
+from mulligan.running import episode_of, finish, portal, summary
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ def bank_tools(bank: Any) -> list[BaseTool]:
     own = OwnBank(bank) if isinstance(bank, str) else None
 
     async def do(work: Callable[[Any], Awaitable[T]]) -> T:
-        return await (settled(work(bank)) if own is None else own.do(work))
+        return await (portal.settled(work(bank)) if own is None else own.do(work))
 
     async def recall(task: str, top_k: int) -> str:
         found: Recall = await do(lambda bank: bank.recall(task, top_k=top_k))

@@ -6,7 +6,6 @@ on it and writes the next answer. LangGraph owns order, checkpoints, streaming a
 
 from __future__ import annotations
 
-import inspect
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -61,11 +60,10 @@ from mulligan.running import (
     JournaledBank,
     Recalled,
     Reflected,
-    Settling,
     Stopped,
     digest,
     due,
-    settled,
+    portal,
     teach,
     tell_outcome,
     to_json,
@@ -207,7 +205,7 @@ class Nodes:
         record = await self._record(messages[0], config)
         async with self.recorder.work(record, "trial.1", "draft") as work:
             if self.bank is not None:
-                bank, task = JournaledBank(cast(Bank, Settling(self.bank)), work.journal), work.episode.task
+                bank, task = JournaledBank(portal.wrap(self.bank), work.journal), work.episode.task
                 recall = await tolerated(
                     f"bank of {self.name}", "nothing is recalled", lambda: bank.recall(task), Recall("")
                 )
@@ -355,16 +353,14 @@ class Nodes:
         """Return the update after the bank has learned from an episode that has ended."""
         if self.bank is not None and work.episode.stop is not None:
             tell, bank = teach if self.learn else tell_outcome, self.bank
-            learned = lambda: settled(tell(bank, work.episode, log.info))  # noqa: E731
+            learned = lambda: portal.settled(tell(bank, work.episode, log.info))  # noqa: E731
             await tolerated(f"bank of {self.name}", "nothing is learned from a run of a graph", learned, None)
         return update
 
     async def _verdict(self, reading: Reading, tool: ToolMessage) -> bool | None:
         passed = self.parts.passed
         verdict = passed(reading, tool)
-        if getattr(passed, "both_ways", False):
-            return await verdict
-        return await settled(verdict) if inspect.isawaitable(verdict) else verdict
+        return await (verdict if getattr(passed, "both_ways", False) else portal.settled(verdict))
 
     async def _record(self, question: BaseMessage, config: RunnableConfig) -> Record:
         """Return the record of this run. Within one thread, running again on the same message gives the same record."""

@@ -22,7 +22,7 @@ from mulligan.langgraph.asking import recorded
 from mulligan.langgraph.graph_texts import has_values, result_in
 from mulligan.pages import truncate_text
 from mulligan.plugins import InvalidInput, Json, QueryError
-from mulligan.running import settled
+from mulligan.running import portal
 
 ROWS = 30
 """The rows of an answer that are kept, and the limit that the prompt gives the model."""
@@ -186,13 +186,13 @@ class Querying:
                 del self._questions[next(iter(self._questions))]
             plain = with_plain_days(question)
             self._questions[question] = GraphQuestion(
-                plain, schema, await settled(link_values(self.database, schema, plain))
+                plain, schema, await portal.settled(link_values(self.database, schema, plain))
             )
         return self._questions[question]
 
     async def schema(self, *, refresh: bool = False) -> GraphSchema:
         if self._last_schema is None or refresh:
-            self._last_schema = await settled(self.database.schema())
+            self._last_schema = await portal.settled(self.database.schema())
         return self._last_schema
 
     async def described(self, question: str, schema: GraphSchema) -> str:
@@ -201,7 +201,7 @@ class Querying:
         plain = with_plain_days(question)
 
         async def look_up() -> Json:
-            links = await settled(link_values(self.database, schema, plain))
+            links = await portal.settled(link_values(self.database, schema, plain))
             return {
                 "found": [str(link) for link in links.found],
                 "left_out": [*links.left_out],
@@ -219,7 +219,7 @@ class Querying:
 
     async def _absent(self, query: str, question: str) -> dict[str, Json]:
         schema = await self.schema()
-        absent = await settled(probe_values(self.database, schema, query))
+        absent = await portal.settled(probe_values(self.database, schema, query))
         outcome: dict[str, Json] = {"absent": [str(missing) for missing in absent]} if absent else {}
         if self.judged and question and absent:
             about = await self.about(question)

@@ -53,7 +53,6 @@ from mulligan.running import (
     from_json,
     is_move,
     is_resting,
-    kept_both_ways,
     portal,
     rest,
     scope,
@@ -184,7 +183,7 @@ class Recorder:
     """Keeps episodes in a store. Without a store nothing is recorded, and the same rules hold."""
 
     def __init__(self, store: Store | None) -> None:
-        self._ledger = None if store is None else Ledger(kept_both_ways(store))
+        self._ledger = None if store is None else Ledger(store)
         self._episodes: dict[str, tuple[Record, Episode]] = {}
         """The newest record of each episode that this process worked on, by id, and the episode that it describes."""
         self._lock = threading.Lock()

@@ -123,6 +123,19 @@ class Portal:
             return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(work), self.loop))
 
+    async def settled(self, value: Awaitable[T] | T) -> T:
+        """Return the value, or its result if it is awaitable: awaited, or in synchronous code run on the portal."""
+        if not inspect.isawaitable(value):
+            return value
+        return self.run(value) if blocking.get() else await value
+
+    def wrap(self, inner: T) -> T:
+        """The object for synchronous and asynchronous callers: what its methods return is `settled`.
+
+        An object that is marked as `both_ways` needs no wrapper.
+        """
+        return inner if getattr(inner, "both_ways", False) else cast(T, _Settling(inner, self))
+
 
 portal = Portal("mulligan-portal")
 """Runs a user's asynchronous code for synchronous callers."""
@@ -136,22 +149,20 @@ async def _awaited(work: Awaitable[T]) -> T:
     return await work
 
 
-async def settled(work: Awaitable[T], where: Portal = portal) -> T:
-    """Return the result of `work`: awaited, or in synchronous code run on a portal."""
-    return where.run(work) if blocking.get() else await work
+class _Settling:
+    """See `Portal.wrap`."""
 
-
-class Settling:
-    """Wraps an object with coroutine methods, so that synchronous and asynchronous callers can use them."""
-
-    def __init__(self, inner: Any, where: Portal = portal) -> None:
-        self._inner, self._where = inner, where
+    def __init__(self, inner: Any, portal: Portal) -> None:
+        self._inner, self._portal = inner, portal
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(self._inner, name)
+        value = getattr(self._inner, name)
+        if not inspect.isroutine(value):
+            return value
 
-        async def call(*given: Any, **named: Any) -> Any:
-            return await settled(method(*given, **named), self._where)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = value(*args, **kwargs)
+            return self._portal.settled(result) if inspect.isawaitable(result) else result
 
         return call
 
@@ -160,11 +171,6 @@ def both_ways(function: F) -> F:
     """Mark a coroutine function, or a class with such methods, that `finish` can run."""
     cast(Any, function).both_ways = True
     return function
-
-
-def kept_both_ways(store: T) -> T:
-    """The store for synchronous and asynchronous callers. The keeper runs its calls unless it is `both_ways`."""
-    return store if getattr(store, "both_ways", False) else cast(T, Settling(store, keeper))
 
 
 async def pause(seconds: float) -> None:

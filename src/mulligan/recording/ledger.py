@@ -25,6 +25,7 @@ from mulligan.core.episode import Event, Forked, Rated, Reflected, Resumed, Revi
 from mulligan.core.errors import LeaseLost, NotFound
 from mulligan.core.protocols import AppendsSeveral, Lease, Observer, StepRow, Store
 from mulligan.core.records import Episode, Head, Json, Plan, Stop
+from mulligan.recording.bridge import keeper
 from mulligan.recording.leases import LEASE_SECONDS, leased
 from mulligan.text.reflections import rated
 
@@ -210,7 +211,7 @@ class Ledger:
         keep_steps: bool = False,
         observers: Sequence[Observer] = (),
     ) -> None:
-        self.store = store
+        self.store = keeper.wrap(store)
         self._owner = owner
         self._options: dict[str, Any] = {"keep_steps": keep_steps, "observers": observers}
         self._remembered: OrderedDict[str, Entry] = OrderedDict()

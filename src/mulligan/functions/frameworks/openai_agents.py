@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from mulligan.core.records import Attempt, Usage
-from mulligan.functions.calls import settled_value
 from mulligan.functions.frameworks._steps import Called, Returned, Said, steps_of
+from mulligan.recording.bridge import portal
 
 PACKAGE = "agents"
 ENTRIES = {"run": True, "run_sync": False}
@@ -48,7 +48,7 @@ def noted(
     own_filter = config.get(FILTER) if isinstance(config, Mapping) else getattr(config, FILTER)
 
     async def with_notes(data: Any) -> Any:
-        model_data = await settled_value(own_filter(data)) if own_filter else data.model_data
+        model_data = await portal.settled(own_filter(data)) if own_filter else data.model_data
         return replace(model_data, instructions="\n\n".join(part for part in (model_data.instructions, notes) if part))
 
     filter_field: dict[str, Any] = {FILTER: with_notes}
