@@ -324,11 +324,12 @@ def _actionable(reflection: str) -> float | None:
 
 def _newness(reflection: str, earlier: str) -> float:
     """Returns how new a reflection is, 0 to 1: by its words or by its values, whichever is higher."""
-    if _is_repeated(reflection, earlier):
+    alike = likeness(reflection, earlier)
+    if alike >= REPEATED:
         return 0.0
     (ours, values), (theirs, earlier_values) = _compared(reflection), _compared(earlier)
     overlap = len(ours & theirs) / len(ours | theirs) if ours | theirs else 0.0
-    by_words = 1.0 - _rise((likeness(reflection, earlier) + overlap) / 2, *SIMILAR)
+    by_words = 1.0 - _rise((alike + overlap) / 2, *SIMILAR)
     return max(by_words, len(values - earlier_values) / len(values) if values else 0.0)
 
 
