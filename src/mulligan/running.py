@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from mulligan.recording.bridge import blocking, both_ways, finish, is_asynchronous, portal, run_coroutine
     from mulligan.recording.drivers import check_resumable, versions
     from mulligan.recording.journal import JournaledBank, NoJournal, StoredJournal
-    from mulligan.recording.ledger import Entry, Ledger, is_move, with_quality
-    from mulligan.recording.outages import UnharmedJournal, is_resting, rest, tolerated, warn_once
+    from mulligan.recording.ledger import Entry, Ledger
+    from mulligan.recording.outages import Outages
     from mulligan.store import open_store
 
 _HOMES = {
@@ -91,8 +91,8 @@ _HOMES = {
     "recording.bridge": "blocking both_ways finish is_asynchronous portal run_coroutine",
     "recording.drivers": "check_resumable versions",
     "recording.journal": "JournaledBank NoJournal StoredJournal",
-    "recording.ledger": "Entry Ledger is_move with_quality",
-    "recording.outages": "UnharmedJournal is_resting rest tolerated warn_once",
+    "recording.ledger": "Entry Ledger",
+    "recording.outages": "Outages",
     "store": "open_store",
 }
 
@@ -114,6 +114,7 @@ __all__ = [
     "NoJournal",
     "Observer",
     "Options",
+    "Outages",
     "ProjectAgent",
     "Recalled",
     "Reflected",
@@ -122,7 +123,6 @@ __all__ = [
     "Store",
     "StoredJournal",
     "Tally",
-    "UnharmedJournal",
     "Unreadable",
     "acting_as",
     "advance",
@@ -147,8 +147,6 @@ __all__ = [
     "home",
     "in_json",
     "is_asynchronous",
-    "is_move",
-    "is_resting",
     "is_role",
     "lessons_about",
     "lint",
@@ -171,7 +169,6 @@ __all__ = [
     "prompts_folder",
     "rate_run",
     "read_object",
-    "rest",
     "run_coroutine",
     "scope",
     "screened",
@@ -180,10 +177,7 @@ __all__ = [
     "teach",
     "tell_outcome",
     "to_json",
-    "tolerated",
     "versions",
-    "warn_once",
-    "with_quality",
 ]
 
 

@@ -56,7 +56,7 @@ from mulligan.functions.settings import GivingReading, RetrySettings, composed, 
 from mulligan.functions.shared import shared_bank, shared_store
 from mulligan.functions.streams import Inputs, position_restorer, twice
 from mulligan.recording.bridge import pause, portal
-from mulligan.recording.outages import warn_once
+from mulligan.recording.outages import Outages
 from mulligan.strategies.evidence import Evidence
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
 from mulligan.text.plain import one_line, tries
@@ -219,7 +219,7 @@ class Call:
             return reads.attempt(value) if reads else attempt_of(value, returns)
         except Exception as error:
             name = f"{self._settings.name}, {type(value).__name__}"
-            warn_once(name, f"a {type(value).__name__} is recorded without its contents", error_text(error))
+            Outages(name).warn(f"a {type(value).__name__} is recorded without its contents", error_text(error))
             return Attempt(f"<{type(value).__name__}>")
 
     def _answer(self, result: Any) -> Any:
@@ -227,7 +227,7 @@ class Call:
         try:
             return self._settings.options.reads.answer(result) if self._settings.options.reads else result
         except Exception as error:
-            warn_once(self._settings.name, "the judge is shown a result as it is", error_text(error))
+            Outages(self._settings.name).warn("the judge is shown a result as it is", error_text(error))
             return result
 
     async def _wait(self, episode: Episode) -> None:
@@ -276,7 +276,7 @@ class Call:
             if not is_transient(error):
                 self._fatal = error
                 raise
-            warn_once(self._settings.name, "a lesson is not written; the call continues", error_text(error))
+            Outages(self._settings.name).warn("a lesson is not written; the call continues", error_text(error))
             return NO_REFLECTION
         if written is None or isinstance(written, Reflection):
             return written

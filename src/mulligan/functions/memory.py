@@ -13,7 +13,7 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Learned, Model
 from mulligan.core.records import Recall
 from mulligan.functions.notes import Notes
-from mulligan.recording.outages import tolerated
+from mulligan.recording.outages import Outages
 
 
 class Memory:
@@ -21,7 +21,7 @@ class Memory:
 
     def __init__(self, agent_id: str, options: Mapping[str, Any]) -> None:
         self._agent_id, self._options = agent_id, options
-        self._name = f"bank {agent_id}"
+        self._outages = Outages(f"bank {agent_id}")
         self._bank: Bank | None = None
         self._newest: Recall | None = None
 
@@ -37,7 +37,7 @@ class Memory:
 
     async def __aexit__(self, *_: object) -> None:
         bank, self._bank = self.bank, None
-        await tolerated(self._name, "a bank is not closed", bank.close, None)
+        await self._outages.tolerated("a bank is not closed", bank.close, None)
 
     async def notes(self, task: str) -> Notes:
         r"""The bank's lessons for this task, as text for a prompt; empty if there are none, or if the bank fails (which
@@ -45,7 +45,7 @@ class Memory:
         if not isinstance(task, str):
             raise InvalidInput(f"'notes' takes the task as a string, not {task!r}.")
         bank = self.bank
-        self._newest = await tolerated(self._name, "nothing is recalled", lambda: bank.recall(task), Recall(""))
+        self._newest = await self._outages.tolerated("nothing is recalled", lambda: bank.recall(task), Recall(""))
         return Notes(self._newest.formatted_prompt.strip(), recall=self._newest)
 
     async def learn(
@@ -96,7 +96,7 @@ class Memory:
             return Learned(success=success, nothing_because="no model is named, and rules find nothing in it")
 
         failed = Learned(success=success, nothing_because="the bank failed; the log says why")
-        return await tolerated(self._name, "nothing is learned", learned, failed)
+        return await self._outages.tolerated("nothing is learned", learned, failed)
 
 
 def memory(agent_id: str = "", *, model: str | Model | None = None, **options: Any) -> Memory:

@@ -14,7 +14,7 @@ from mulligan.core.protocols import Journal, Store
 from mulligan.core.records import Episode
 from mulligan.recording.journal import NoJournal, StoredJournal
 from mulligan.recording.ledger import Entry, Ledger, with_quality
-from mulligan.recording.outages import UnharmedJournal, tolerated, warn_once
+from mulligan.recording.outages import Outages
 
 T = TypeVar("T")
 log = logging.getLogger("mulligan")
@@ -37,7 +37,7 @@ class CallRecord:
     """
 
     def __init__(self, name: str, store: Callable[[], Store] | None, *, required: bool) -> None:
-        self._name, self._open, self._required = name, store, required
+        self._outages, self._open, self._required = Outages(name), store, required
         self._entry: Entry | None = None
         self._lease: AbstractAsyncContextManager[Entry] | None = None
         self.episode: Episode | None = None
@@ -105,7 +105,7 @@ class CallRecord:
             if self._required and error is None:
                 raise
             if self._entry is not None and self._entry.waits:
-                warn_once(self._name, UNRECORDED, f"{type(raised).__name__}: {raised}")
+                self._outages.warn(UNRECORDED, f"{type(raised).__name__}: {raised}")
             log.debug("the lease of a call was not released", exc_info=True)
 
     async def _tolerated(self, work: Callable[[], Awaitable[T]]) -> T | None:
@@ -117,7 +117,7 @@ class CallRecord:
         async def run() -> None:
             results.append(await work())
 
-        await tolerated(self._name, UNRECORDED, run, None)
+        await self._outages.tolerated(UNRECORDED, run, None)
         if not results:
             self._entry = None
         return results[0] if results else None
@@ -125,10 +125,10 @@ class CallRecord:
     @property
     def journal(self) -> Journal:
         """The journal for the model calls of judges and reflectors."""
-        return NoJournal() if self._entry is None else UnharmedJournal(StoredJournal(self._entry), self._lose)
+        return NoJournal() if self._entry is None else StoredJournal(self._entry, lost=self._lose)
 
     def _lose(self, error: Exception) -> None:
         if self._required:
             raise error
         self._entry = None
-        warn_once(self._name, UNRECORDED, f"{type(error).__name__}: {error}")
+        self._outages.warn(UNRECORDED, f"{type(error).__name__}: {error}")

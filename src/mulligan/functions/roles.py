@@ -9,7 +9,7 @@ from typing import Any, Literal
 from mulligan.core.errors import BadAnswer, ModelError
 from mulligan.core.protocols import Bank
 from mulligan.core.records import NO_REFLECTION, Episode, Feedback, Finding, Recall, Reflection, Task
-from mulligan.recording.outages import tolerated, warn_once
+from mulligan.recording.outages import Outages
 from mulligan.text.evidence import evidence_of
 
 log = logging.getLogger("mulligan")
@@ -41,7 +41,7 @@ class TolerantReflector:
         try:
             return await self._inner.reflect(episode)
         except (ModelError, BadAnswer) as error:
-            warn_once("reflect", "a lesson is not written; the call continues", str(error))
+            Outages("reflect").warn("a lesson is not written; the call continues", str(error))
             return NO_REFLECTION
 
 
@@ -62,16 +62,16 @@ class TolerantBank:
         tell: Callable[..., Awaitable[None]],
         run: Callable[[Awaitable[Any]], Awaitable[Any]],
     ) -> None:
-        self._name, self._open, self._tell, self._run = name, open, tell, run
+        self._outages, self._open, self._tell, self._run = Outages(name), open, tell, run
 
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
         async def recalled() -> Recall:
             return await self._run(self._open().recall(task, top_k=top_k))
 
-        return await tolerated(self._name, "nothing is recalled; the call continues", recalled, Recall(""))
+        return await self._outages.tolerated("nothing is recalled; the call continues", recalled, Recall(""))
 
     async def tell(self, episode: Episode) -> None:
         async def told() -> None:
             await self._run(self._tell(self._open(), episode, log.info))
 
-        await tolerated(self._name, "nothing is learned from a call", told, None)
+        await self._outages.tolerated("nothing is learned from a call", told, None)

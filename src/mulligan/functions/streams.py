@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import GeneratorType
 from typing import Any, cast
 
-from mulligan.recording.outages import warn_once
+from mulligan.recording.outages import Outages
 
 SEARCHED_ITEMS = 20
 """Only lists, tuples and dicts with at most this many items are searched."""
@@ -29,8 +29,7 @@ class Inputs:
         for name, (value, first_position) in self._values.items():
             position = _position(value)
             if position is None or position != first_position:
-                warn_once(
-                    f"{function} {name}",
+                Outages(f"{function} {name}").warn(
                     f"{function}: the first try used up the argument {name} ({_kind(value)})",
                     "the next one gets only the rest. Pass a list or a string, or open it inside the function.",
                 )

@@ -18,7 +18,7 @@ from mulligan.evaluators._judging import JudgeFunction
 from mulligan.functions import frameworks
 from mulligan.functions.notes import Notes
 from mulligan.functions.retry import STREAMS, retry
-from mulligan.recording.outages import warn_once
+from mulligan.recording.outages import Outages
 
 T = TypeVar("T")
 
@@ -196,7 +196,7 @@ def _entry(
             except InvalidInput:
                 raise
             except Exception as error:  # an error of Mulligan's, not of the agent: the agent still runs
-                warn_once(full_name, "an agent is tried again without notes", error_text(error))
+                Outages(full_name).warn("an agent is tried again without notes", error_text(error))
         return method(noted_agent, name)(*args, **kwargs)
 
     async def run(*args: Any, notes: Notes, **kwargs: Any) -> Any:
@@ -215,7 +215,7 @@ def _entry(
         except InvalidInput:
             raise
         except Exception as error:  # an error of Mulligan's, not of the agent
-            warn_once(full_name, "the task of an agent is not known", error_text(error))
+            Outages(full_name).warn("the task of an agent is not known", error_text(error))
             return ""
 
     function: Callable[..., Any] = run if is_async else run_sync

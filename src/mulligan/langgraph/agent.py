@@ -32,7 +32,7 @@ from mulligan.langgraph.state_graph import assemble
 from mulligan.langgraph.working import Recorder, log
 from mulligan.pages import answer_of, one_line
 from mulligan.plugins import BadAnswer, Bank, InvalidInput, Json
-from mulligan.running import Stopped, Store, is_move, run_coroutine
+from mulligan.running import Store, run_coroutine
 
 Prompted: TypeAlias = "str | Callable[[str], str] | Callable[[str], Awaitable[str]] | None"
 """What a model is told besides the question, or a function of the question that returns it."""
@@ -420,7 +420,7 @@ class ReflexionAgent(ABC):
             raise InvalidInput(
                 f"Run {episode.run} is not a run of {type(self).__name__}. See mulligan runs show {run}."
             )
-        if episode.stop is not None and is_move(Stopped(episode.stop)):
+        if episode.stop is not None and not episode.stop.resumable:
             raise InvalidInput(f"Run {episode.run} has ended: {episode.stop.reason}, {episode.stop.detail}.")
         prompt = prompt or (await store.files(episode.id)).get(PROMPT)
         config = {**(config or {}), "configurable": {"thread_id": settings["thread"]}}

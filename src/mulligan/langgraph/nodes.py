@@ -58,6 +58,7 @@ from mulligan.running import (
     Acted,
     Evaluated,
     JournaledBank,
+    Outages,
     Recalled,
     Reflected,
     Stopped,
@@ -67,7 +68,6 @@ from mulligan.running import (
     teach,
     tell_outcome,
     to_json,
-    tolerated,
     versions,
 )
 
@@ -196,6 +196,11 @@ class Nodes:
         """The limits of the episode. A step is a draft or revision; without a judge, the last one only judges."""
         return Limits(trials=self.steps if self.parts.judge else max(self.steps - 1, 1), identical=None)
 
+    @property
+    def _outages(self) -> Outages:
+        """The failures of the bank."""
+        return Outages(f"bank of {self.name}")
+
     async def draft(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
         messages, removed = since_question(state["messages"]), list[RemoveMessage]()
         if messages[0].id and messages[0].id == (state.get("record") or {}).get("question"):
@@ -206,9 +211,7 @@ class Nodes:
         async with self.recorder.work(record, "trial.1", "draft") as work:
             if self.bank is not None:
                 bank, task = JournaledBank(portal.wrap(self.bank), work.journal), work.episode.task
-                recall = await tolerated(
-                    f"bank of {self.name}", "nothing is recalled", lambda: bank.recall(task), Recall("")
-                )
+                recall = await self._outages.tolerated("nothing is recalled", lambda: bank.recall(task), Recall(""))
                 await work.keep(Recalled(recall, work.lap()))
             work.steps = 1
             try:
@@ -354,7 +357,7 @@ class Nodes:
         if self.bank is not None and work.episode.stop is not None:
             tell, bank = teach if self.learn else tell_outcome, self.bank
             learned = lambda: portal.settled(tell(bank, work.episode, log.info))  # noqa: E731
-            await tolerated(f"bank of {self.name}", "nothing is learned from a run of a graph", learned, None)
+            await self._outages.tolerated("nothing is learned from a run of a graph", learned, None)
         return update
 
     async def _verdict(self, reading: Reading, tool: ToolMessage) -> bool | None:

@@ -43,22 +43,17 @@ from mulligan.running import (
     Ledger,
     Meter,
     NoJournal,
+    Outages,
     Stopped,
     Store,
     StoredJournal,
-    UnharmedJournal,
     advance,
     blocking,
     event_from_json,
     from_json,
-    is_move,
-    is_resting,
     portal,
-    rest,
     scope,
     to_json,
-    warn_once,
-    with_quality,
 )
 
 LEASE_SECONDS = 60.0
@@ -75,7 +70,6 @@ class Work:
     Attributes:
         begun, events, question, steps, next: What the graph's state holds of the episode: see `Record`.
         entry: What the store holds of the episode; None: nothing is recorded.
-        stored_events: The events in the store, without pauses.
         lap_start: The clock when the newest event happened.
         pending: What a thread of the node waits for. It is cancelled when the node ends.
         checkpoint: What the graph's state has already: the beginning, and the number of events.
@@ -90,7 +84,6 @@ class Work:
     journal: Journal = field(default_factory=NoJournal)
     meter: Meter = field(default_factory=Meter)
     entry: Entry | None = None
-    stored_events: list[Event] = field(default_factory=list[Event])
     lap_start: float = field(default_factory=time.monotonic)
     recording: Recording | None = None
     pending: Future[Any] | None = None
@@ -139,35 +132,34 @@ class Work:
             OutOfOrder: The episode does not expect this event now.
             StoreError: The event could not be recorded.
         """
-        number = len(self.events)
-        stored = self.stored_events[number] if number < len(self.stored_events) else None
+        stored = next(iter(self.stored_events[len(self.events) :]), None)
         if stored is not None and replace(stored, seconds=0.0) != replace(event, seconds=0.0):
             stored = None
             assert self.recording, "a stored event came from a store"
             await self.recording.fork(to_json(replace(event, seconds=0.0)))
-        if stored is not None:
-            event = stored
-        elif self.entry is not None:
-            event = with_quality(event, self.episode)
+        event = stored or await self.write(event)
         self.episode = advance(self.episode, event)
-        if stored is None:
-            await self.write(event)
         self.events = [*self.events, event if isinstance(self.begun, Episode) else to_json(event)]
 
-    async def write(self, event: Event) -> None:
-        """Add the event to the store, which writes it before the next step or at the end of the node.
+    @property
+    def stored_events(self) -> Sequence[Event]:
+        """The events in the store, without pauses."""
+        return self.entry.moves if self.entry else ()
+
+    async def write(self, event: Event) -> Event:
+        """Add the event to the store, which writes it before the next step or at the end of the node; return it as it
+        is recorded.
 
         If the node is killed before that, the journal leads to the same event again.
         """
         if self.entry is not None:
             try:
                 await self.entry.append(event, later=True)
+                return self.entry.events[-1]
             except StoreError as error:
                 unrecorded(error)
                 self.entry = None
-                return
-            if is_move(event):
-                self.stored_events.append(event)
+        return event
 
     def spent(self) -> Usage:
         """Return the usage since the last call."""
@@ -187,7 +179,7 @@ class Recorder:
         self._episodes: dict[str, tuple[Record, Episode]] = {}
         """The newest record of each episode that this process worked on, by id, and the episode that it describes."""
         self._lock = threading.Lock()
-        self._name = f"recorder {id(self):x}"
+        self._outages = Outages(f"recorder {id(self):x}")
 
     @property
     def records(self) -> bool:
@@ -195,12 +187,11 @@ class Recorder:
 
     async def begin(self, episode: Episode, record: Record, files: Mapping[str, str]) -> None:
         """Create the episode in the store. record: the record of its beginning."""
-        if self._ledger is not None and not is_resting(self._name):
-            start = time.monotonic()
+        if self._ledger is not None and not self._outages.resting:
             try:
-                await self._ledger.begin(episode, files)
+                with self._outages.attempt():
+                    await self._ledger.begin(episode, files)
             except StoreError as error:
-                rest(self._name, time.monotonic() - start)
                 if await self.stored(episode.id) is not None:
                     raise  # another run of the same thread has created it
                 unrecorded(error)
@@ -208,7 +199,7 @@ class Recorder:
 
     async def stored(self, id: str) -> Json:
         """Return the stored episode at its beginning, as JSON; None if the store does not have it."""
-        if self._ledger is None or is_resting(self._name):
+        if self._ledger is None or self._outages.resting:
             return None
         self._episodes.pop(id, None)
         try:
@@ -258,7 +249,7 @@ class Recorder:
             work.lap_start -= spent["seconds"]
         if not blocking.get():
             work._loop = asyncio.get_running_loop()  # pyright: ignore[reportPrivateUsage]
-        if self._ledger is None or is_resting(self._name):
+        if self._ledger is None or self._outages.resting:
             return _AtWork(work)
         return self._recorded(self._ledger, work, names)
 
@@ -266,11 +257,10 @@ class Recorder:
     async def _recorded(self, ledger: Ledger, work: Work, names: Sequence[str]) -> AsyncGenerator[Work]:
         async with _AtWork(work), AsyncExitStack() as stack:
             work.recording = Recording(ledger, work, stack)
-            start = time.monotonic()
             try:
-                await work.recording.open()
+                with self._outages.attempt():
+                    await work.recording.open()
             except StoreError as error:
-                rest(self._name, time.monotonic() - start)
                 unrecorded(error)
             try:
                 with scope(*names):
@@ -295,8 +285,7 @@ class Recording:
 
     async def open(self) -> None:
         entry = await self._hold()
-        self._steps = StoredJournal(entry, diverge=self._diverge)
-        self._work.journal = UnharmedJournal(self._steps, unrecorded)
+        self._work.journal = self._steps = StoredJournal(entry, diverge=self._diverge, lost=unrecorded)
 
     async def _hold(self) -> Entry:
         """Hold the work's episode, and write the events of the graph's state that the store lacks."""
@@ -307,7 +296,6 @@ class Recording:
             await ledger.begin(from_json(Episode, work.begun))
             entry = await self._stack.enter_async_context(_Held(ledger.hold(work.episode.id, seconds=LEASE_SECONDS)))
         work.entry = entry
-        work.stored_events = [event for event in entry.events if is_move(event)]
         for event in work.events[len(work.stored_events) :]:
             await work.write(event_from_json(event))
         if len(work.events) == len(work.stored_events):
@@ -353,7 +341,7 @@ def unrecorded(error: Exception) -> None:
     """
     if isinstance(error, LeaseLost) or not isinstance(error, StoreError):
         raise error
-    warn_once(type(error).__name__, "a run of a graph is not recorded, and continues", str(error))
+    Outages(type(error).__name__).warn("a run of a graph is not recorded, and continues", str(error))
 
 
 class _AtWork:

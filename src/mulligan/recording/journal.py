@@ -39,6 +39,7 @@ class StoredJournal:
         diverge: If a recorded request differs, names the entry to continue in, which gets the steps taken so far.
         observer: Called with each step that is done. Its errors are logged.
         known: Asked for the result of each step that is not in the record. If it has one, the step is not done.
+        lost: Called with an error of the record, which it may raise; else the drive goes on without a record.
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class StoredJournal:
         diverge: Diverge | None = None,
         observer: StepObserver | None = None,
         known: AnswerLookup | None = None,
+        lost: Callable[[Exception], None] | None = None,
     ) -> None:
         self._fork, self._diverge = fork, diverge
         if entry is not None:
             self.enter(entry)
         self._observer, self._known = observer, known
+        self._lost, self._is_lost = lost, False
         self._counts: Counter[str] = Counter()
         self._under_way: set[str] = set()
         self._taken: dict[str, tuple[Json, tuple[Json, ...]]] = {}
@@ -67,6 +70,30 @@ class StoredJournal:
     async def step(
         self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
     ) -> Json:
+        if self._lost is None:
+            return await self._step(name, request, do, repeatable)
+        if self._is_lost:
+            return await do()
+        results, errors = list[Json](), list[Exception]()
+
+        async def once() -> Json:
+            try:
+                results.append(await do())
+            except Exception as error:
+                errors.append(error)
+                raise
+            return results[0]
+
+        try:
+            return await self._step(name, request, once, repeatable)
+        except Exception as error:
+            if error in errors:
+                raise
+            self._lost(error)
+            self._is_lost = True
+        return results[0] if results else await do()
+
+    async def _step(self, name: str, request: Json, do: Callable[[], Awaitable[Json]], repeatable: bool) -> Json:
         where = path(name)
         if where in self._under_way:
             raise JournalError(

@@ -76,6 +76,11 @@ class Entry:
         return cls(store, lease, await store.load(id), await store.events(id), await store.steps(id), **options)
 
     @property
+    def moves(self) -> Sequence[Event]:
+        """The events of the loop itself: without pauses, and without a person's revisions and ratings."""
+        return [event for event in self.events if not (is_pause(event) or isinstance(event, Revised | Rated))]
+
+    @property
     def paused(self) -> bool:
         """Whether the episode was stopped, and can be resumed."""
         return self.episode.stop is not None and self.episode.stop.resumable
@@ -315,11 +320,6 @@ def with_quality(event: Event, episode: Episode) -> Event:
 def is_pause(event: Event) -> bool:
     """Whether the event only says that the episode was interrupted or continues."""
     return isinstance(event, Resumed) or (isinstance(event, Stopped) and event.stop.resumable)
-
-
-def is_move(event: Event) -> bool:
-    """Whether the event belongs to the loop itself: not a pause, and not a person's revision or rating."""
-    return not (is_pause(event) or isinstance(event, Revised | Rated))
 
 
 def inform(observer: Callable[..., None], *what: Any) -> None:
