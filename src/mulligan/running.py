@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mulligan.app.lint import lint
     from mulligan.app.memory import open_bank
     from mulligan.app.model_roles import configured_model, is_role
-    from mulligan.app.options import Options, fields, option, options, place, taken_by
+    from mulligan.app.options import Options, option, place, taken_by
     from mulligan.app.plugins import attribute_of, names
     from mulligan.app.prompts import FilePrompts
     from mulligan.app.teaching import failure, memory_command, summary, teach, tell_outcome
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mulligan.bank.learn.trajectory import episode_of
     from mulligan.bank.learn.validation import checked_fields
     from mulligan.bank.recall.prompt_text import pairs_text
-    from mulligan.bench.harness.single import Bench, open_bench, options_of
+    from mulligan.bench.harness.single import Bench
     from mulligan.core.codec import digest, event_from_json, from_json, to_json
     from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected, Stopped, advance, due
     from mulligan.core.home import home
@@ -61,7 +61,7 @@ _HOMES = {
     "app.lint": "lint",
     "app.memory": "open_bank",
     "app.model_roles": "configured_model is_role",
-    "app.options": "Options fields option options place taken_by",
+    "app.options": "Options option place taken_by",
     "app.plugins": "attribute_of names",
     "app.prompts": "FilePrompts",
     "app.teaching": "failure memory_command summary teach tell_outcome",
@@ -71,7 +71,7 @@ _HOMES = {
     "bank.learn.trajectory": "episode_of",
     "bank.learn.validation": "checked_fields",
     "bank.recall.prompt_text": "pairs_text",
-    "bench.harness.single": "Bench open_bench options_of",
+    "bench.harness.single": "Bench",
     "core.codec": "digest event_from_json from_json to_json",
     "core.episode": "Acted Evaluated Event Recalled Reflected Stopped advance due",
     "core.home": "home",
@@ -141,7 +141,6 @@ __all__ = [
     "episode_of",
     "event_from_json",
     "failure",
-    "fields",
     "finish",
     "from_json",
     "home",
@@ -155,12 +154,9 @@ __all__ = [
     "memory_command",
     "names",
     "open_bank",
-    "open_bench",
     "open_embedder",
     "open_store",
     "option",
-    "options",
-    "options_of",
     "pairs_text",
     "parse",
     "place",

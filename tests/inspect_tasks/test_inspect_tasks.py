@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mulligan import ScriptedModel, inspect_tasks
-from mulligan.bench.harness.single import open_bench, options_of
+from mulligan.bench.harness.single import Bench
 from mulligan.core.episode import Event
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Json
@@ -144,8 +144,8 @@ async def test_a_method_of_one_attempt_is_not_given_more(tmp_path: Path, monkeyp
     data.write_text("\n".join(map(json.dumps, ROWS)))
     for given in ({"method": "simple", "trials": 5}, {"trials": 5}):
         with pytest.raises(InvalidInput, match="one attempt, not 5"):
-            open_bench(options_of(str(data), given))
-    bench = open_bench(options_of(str(data), {}))
+            Bench.open(Bench.options(str(data), given))
+    bench = Bench.open(Bench.options(str(data), {}))
     with pytest.raises(InvalidInput, match="one attempt, not 5"):
         await bench.play("own/double", {"method": "simple", "trials": 5}, model, None, ignore, 1)
     assert model.questions == []

@@ -15,6 +15,7 @@ from os import PathLike
 from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Literal,
     NamedTuple,
     ParamSpec,
@@ -94,26 +95,6 @@ def value(*, default: Any, init: bool = True, least: int | None = None) -> Any:
     return Declared(default, init=init, known={} if least is None else {"least": least})
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option, place, value))
-def options(cls: type[T]) -> type[T]:
-    """Makes a class a record of options. It works as a frozen dataclass, but is created ten times as fast."""
-    declared: dict[str, tuple[str, Declared]] = {}
-    for name, kind in inspect.get_annotations(cls).items():
-        default = cls.__dict__.get(name)
-        declared[name] = kind, default if isinstance(default, Declared) else Declared(default)
-    cls.own = declared  # pyright: ignore[reportAttributeAccessIssue]
-    return cls
-
-
-@cache
-def fields(record: type[Any]) -> Mapping[str, tuple[str, Declared]]:
-    """The fields of a record by name, with their types as text."""
-    found: dict[str, tuple[str, Declared]] = {}
-    for base in reversed(record.__mro__):
-        found |= base.__dict__.get("own", {})
-    return found
-
-
 @cache
 def options_in(record: type[Any]) -> tuple[Option, ...]:
     """The options of a record, without the parameters that are passed by position."""
@@ -122,7 +103,7 @@ def options_in(record: type[Any]) -> tuple[Option, ...]:
         described |= _DESCRIPTION.findall(inspect.cleandoc(base.__doc__ or ""))
     return tuple(
         _option(name, kind, field, described.get(name, ""))
-        for name, (kind, field) in fields(record).items()
+        for name, (kind, field) in record.fields().items()
         if field.init and not field.at
     )
 
@@ -137,7 +118,7 @@ def _option(name: str, kind: str, field: Declared, description: str) -> Option:
 
 def _signature(record: type[Any]) -> list[inspect.Parameter]:
     positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-    passed = [(name, kind, field) for name, (kind, field) in fields(record).items() if field.init]
+    passed = [(name, kind, field) for name, (kind, field) in record.fields().items() if field.init]
     return [
         inspect.Parameter(name, positional, annotation=kind)
         if field.at
@@ -168,11 +149,29 @@ def taken_by(record: Callable[P, Any]) -> Callable[[Callable[..., T]], Callable[
     return decorate
 
 
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option, place, value))
 class Options:
-    """The base class of records of options, which makes and checks them."""
+    """The base class of records of options, which work as frozen dataclasses, but are created ten times as fast."""
+
+    _own: ClassVar[Mapping[str, tuple[str, Declared]]] = {}
+    """The fields that this class declares, by name, with their types as text."""
+
+    def __init_subclass__(cls) -> None:
+        declared = {name: (kind, cls.__dict__.get(name)) for name, kind in inspect.get_annotations(cls).items()}
+        cls._own = {
+            name: (kind, default if isinstance(default, Declared) else Declared(default))
+            for name, (kind, default) in declared.items()
+        }
+
+    @classmethod
+    @cache
+    def fields(cls) -> Mapping[str, tuple[str, Declared]]:
+        """All fields of the record by name, with their types as text."""
+        bases = [base._own for base in reversed(cls.__mro__) if issubclass(base, Options)]
+        return {name: field for own in bases for name, field in own.items()}
 
     def __init__(self, *args: Any, **named: Any) -> None:
-        known = fields(type(self))
+        known = self.fields()
         places = [name for name, (_, field) in known.items() if field.at]
         passed = {**dict(zip(places, args, strict=False)), **named}
         self.__dict__.update({name: field.default for name, (_, field) in known.items()} | passed)
@@ -196,7 +195,7 @@ class Options:
 
     def changed(self, **changes: Any) -> Self:
         """A copy of the record with these options replaced."""
-        current = {name: getattr(self, name) for name, (_, field) in fields(type(self)).items() if field.init}
+        current = {name: getattr(self, name) for name, (_, field) in self.fields().items() if field.init}
         return type(self)(**{**current, **changes})
 
     def __post_init__(self) -> None:
@@ -295,7 +294,6 @@ _WORDS: Mapping[str, tuple[str, str]] = {
 # --- the options --------------------------------------------------------------------------------------------------
 
 
-@options
 class Watched(Options):
     """Where a run is recorded, and who follows it. Only Python has these options.
 
@@ -314,7 +312,6 @@ class Watched(Options):
     notice: Notice | None = None
 
 
-@options
 class Budget(Options):
     """What an episode may use: the options of everything that runs one.
 
@@ -336,7 +333,6 @@ class Budget(Options):
     model: str | Model | Sequence[str] | None = option("MODEL", "-m", default=None, project=True)
 
 
-@options
 class Roles(Options):
     """Who reflects and judges, and what the next try sees: the options of a loop whose roles are named.
 
@@ -357,7 +353,6 @@ class Roles(Options):
     settings: Mapping[str, Mapping[str, Any]] | None = option("ROLE.KEY=VALUE", "--set", default=None)
 
 
-@options
 class Course(Options):
     """The options of a run that do not depend on who acts in it.
 
@@ -387,7 +382,6 @@ class Course(Options):
         super().__post_init__()
 
 
-@options
 class Cast(Options):
     """The other roles of a loop, by name, as objects or as classes; a class is built afresh for each episode.
 
@@ -409,7 +403,6 @@ class Cast(Options):
     prompts: str | PathLike[str] | None = option("DIR", default=None, project=True)
 
 
-@options
 class Beginning(Options):
     """What is set when a run begins, and stays.
 
@@ -431,7 +424,6 @@ class Beginning(Options):
     forms: Sequence[str] | str | None = option("FORM,FORM", default=None, into="settings.memory.forms")
 
 
-@options
 class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
     """The options of `mulligan.solve`.
 
@@ -467,7 +459,6 @@ class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
     examples: str | PathLike[str] | None = option("FILE", default=None, into="settings.actor.examples")
 
 
-@options
 class RunOptions(Watched, Beginning, Course, Budget):
     """The options of `mulligan.run`.
 
@@ -481,7 +472,6 @@ class RunOptions(Watched, Beginning, Course, Budget):
     settings: Mapping[str, Mapping[str, Any]] | None = value(default=None, init=False)
 
 
-@options
 class ResumeOptions(Watched, Roles, Cast, Budget):
     """The options of `mulligan.resume`: what replaces the recorded options.
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from mulligan.app.compose import Composition, Drive, Parts, compose, object_name
 from mulligan.app.config import load
 from mulligan.app.model_roles import Models, vision_role
-from mulligan.app.options import Options, options, value
+from mulligan.app.options import Options, value
 from mulligan.app.plugins import find
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import with_limits
@@ -49,7 +49,6 @@ class GivingReading(Reading, Protocol):
         return result
 
 
-@options
 class RetryOptions(Options):
     """The options of `mulligan.retry`.
 

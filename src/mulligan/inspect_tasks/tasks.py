@@ -6,7 +6,7 @@ from typing import Any
 
 from mulligan.inspect_tasks.model import InspectModel, part
 from mulligan.plugins import Episode, InvalidInput, Json, ModelError
-from mulligan.running import Acted, Bench, Evaluated, Event, Recalled, Reflected, Stopped, open_bench, options_of
+from mulligan.running import Acted, Bench, Evaluated, Event, Recalled, Reflected, Stopped
 
 KEY = "mulligan"
 """The key in a sample's metadata for the benchmark's options and the case's id. The target is never in it."""
@@ -25,8 +25,8 @@ def benchmark(name: str, *, solver: Any = None, **options: Any) -> Any:
     Raises:
         InvalidInput: an option cannot be used; no model was called yet.
     """
-    choice, inspect_dataset = options_of(name, options), part("dataset")
-    bench = open_bench(choice)
+    choice, inspect_dataset = Bench.options(name, options), part("dataset")
+    bench = Bench.open(choice)
     samples = [
         inspect_dataset.Sample(input=case.task.prompt, id=case.id, metadata={KEY: {"case": case.id, "bench": choice}})
         for case in bench.plan.cases
@@ -95,7 +95,7 @@ def _bench_of(state: Any) -> tuple[Bench, str]:
     about: dict[str, Any] | None = metadata.get(KEY)
     if not about:
         raise InvalidInput("This solver and this scorer take only samples of mulligan.inspect_tasks.benchmark.")
-    return open_bench(about["bench"]), about["case"]
+    return Bench.open(about["bench"]), about["case"]
 
 
 def _event_json(event: Event) -> Json:

@@ -36,7 +36,6 @@ from mulligan.running import (
     advance,
     check_resumable,
     event_from_json,
-    fields,
     from_json,
     located_model,
     taken_by,
@@ -119,7 +118,7 @@ async def resume_graph(*args: Any, **named: Any) -> ReflexionAgentResult:
                 f"Run {episode.run} did not query a graph. To resume it: mulligan runs resume {episode.run}"
             )
         request: Mapping[str, Any] = episode.head.settings[ASKED]
-        followed: dict[str, Any] = {name: getattr(given, name) for name in fields(Followed)}
+        followed: dict[str, Any] = {name: getattr(given, name) for name in Followed.fields()}
         values: dict[str, Any] = {**BEFORE, **request, **followed, "store": at}
         options = GraphOptions(episode.task.prompt, **values)
         graph = open_graph(request["graph"], options.user, options.password, options.database)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mulligan.running import Options, fields, option, options, place
+from mulligan.running import Options, option, place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,6 @@ BEFORE: Mapping[str, Any] = {"until": "rows", "prompt_engine": True}
 """The values of these options for records that are older than the options."""
 
 
-@options
 class Followed(Options):
     """Where a question is recorded and who observes it. Only Python has these options.
 
@@ -47,7 +46,6 @@ class Followed(Options):
             self.on_step(sentence)
 
 
-@options
 class ResumeGraphOptions(Followed):
     """The options of `resume_graph`.
 
@@ -57,7 +55,6 @@ class ResumeGraphOptions(Followed):
     run: str = place(kw_only=False)
 
 
-@options
 class GraphOptions(Followed):
     """The options of `ask_graph`.
 
@@ -101,5 +98,5 @@ class GraphOptions(Followed):
 
     def to_json(self) -> dict[str, Json]:
         """Return the options that a record keeps to resume the run: without observers and password."""
-        kept = fields(GraphOptions).keys() - fields(Followed).keys() - {"question"}
-        return {name: getattr(self, name) for name in fields(GraphOptions) if name in kept}
+        kept = GraphOptions.fields().keys() - Followed.fields().keys() - {"question"}
+        return {name: getattr(self, name) for name in GraphOptions.fields() if name in kept}

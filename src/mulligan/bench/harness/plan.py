@@ -15,7 +15,7 @@ from mulligan.app.compose import Drive, Parts, compose
 from mulligan.app.compose import environment as open_environment
 from mulligan.app.config import Config, choose_model, located_model, prompts_folder
 from mulligan.app.foresight import foresight_of
-from mulligan.app.options import Budget, Course, Roles, fields, option, options, options_in, place
+from mulligan.app.options import Budget, Course, Roles, option, options_in, place
 from mulligan.app.plugins import build, find, names, parse_spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.scaling import scaled
@@ -41,7 +41,6 @@ SETTING = "setting "
 """The prefix of the names of settings in `BenchRun.rests_on`."""
 
 
-@options
 class CaseOptions(Course, Roles, Budget):
     """The options of a benchmark run, from Python and on the command line.
 
@@ -106,7 +105,6 @@ class CaseOptions(Course, Roles, Budget):
             )
 
 
-@options
 class BenchOptions(CaseOptions):
     """The options of a benchmark run as plain JSON: all that a resume needs, except objects."""
 
@@ -419,7 +417,7 @@ def refuse_stream(run: BenchRun) -> None:
 
 def choice_of(options: Mapping[str, Any]) -> BenchOptions:
     """Read what `choice_json` wrote, in this or an older version. Options of newer versions are ignored."""
-    known = fields(BenchOptions)
+    known = BenchOptions.fields()
     return BenchOptions(**{name: value for name, value in options_of_today(options).items() if name in known})
 
 

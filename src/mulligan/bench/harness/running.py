@@ -13,7 +13,7 @@ from typing import Any
 from mulligan.app.compose import object_name
 from mulligan.app.config import Config, load
 from mulligan.app.model_roles import Models
-from mulligan.app.options import fields, options, taken_by
+from mulligan.app.options import taken_by
 from mulligan.app.runner import log
 from mulligan.bench.fanout.cluster import on_ray
 from mulligan.bench.harness.cases import Cases, Hooks, Opener, Workers
@@ -32,7 +32,6 @@ class Finished:
     results: Sequence[CaseResult]
 
 
-@options
 class RunBenchmarkOptions(CaseOptions):
     """The options of `mulligan.run_benchmark`.
 
@@ -73,7 +72,7 @@ async def run_benchmark(*args: Any, **named: Any) -> Finished:
     config = load()
     models = Models(config)
     bench = _Bench(Opener(config, models, call.store, call.bank, call.hooks), call.on)
-    plain = {name: getattr(call, name) for name, (_, field) in fields(BenchOptions).items() if field.init}
+    plain = {name: getattr(call, name) for name, (_, field) in BenchOptions.fields().items() if field.init}
     plain |= {"model": models.name(call.model), "strategy": bench.name_of(call.strategy)}
     return await bench.begin(BenchOptions(**plain))
 

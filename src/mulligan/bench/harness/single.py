@@ -11,7 +11,6 @@ from typing import Any
 
 from mulligan.app.config import load
 from mulligan.app.model_roles import Models
-from mulligan.app.options import fields
 from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session
 from mulligan.bench.harness.banks import with_memory
@@ -39,6 +38,29 @@ class Bench:
     plan: BenchPlan
     cases: Mapping[str, Case] = field(default_factory=dict[str, Case])
     busy: bool = False
+
+    @staticmethod
+    def options(benchmark: str, given: Mapping[str, Any]) -> dict[str, Json]:
+        """The options as JSON, for `open` and the metadata of a sample. Raises `InvalidInput` for an unknown one."""
+        unknown = sorted(set(given) - set(BenchOptions.fields()))
+        if unknown:
+            raise InvalidInput(f"A benchmark takes no option {unknown[0]!r}.")
+        cases: Any = given.get("cases", ())
+        ids: list[str] = cases.split(",") if isinstance(cases, str) else list(cases)
+        options: dict[str, Any] = {**given, "cases": ids}
+        return json.loads(json.dumps(choice_json(BenchOptions(benchmark, **options))))
+
+    @classmethod
+    def open(cls, options: Mapping[str, Json]) -> Bench:
+        """The benchmark with these options, read once in each process. Raises `InvalidInput`, `UnknownName`."""
+        key = json.dumps(options, sort_keys=True)
+        if key not in _opened:
+            config, choice = load(), choice_of(options)
+            plan = make_plan(choice, config, Session(config, Models(config)).sandbox(choice.sandbox))
+            if plan.notice:
+                log.warning(plan.notice)
+            _opened[key] = cls(choice, plan, {case.id: case for case in plan.cases})
+        return _opened[key]
 
     async def play(
         self,
@@ -116,26 +138,3 @@ class Bench:
 
 _opened: dict[str, Bench] = {}
 """The benchmarks of this process, by their options as JSON."""
-
-
-def open_bench(options: Mapping[str, Json]) -> Bench:
-    """The benchmark with these options, read once in each process. Raises `InvalidInput`, `UnknownName`."""
-    key = json.dumps(options, sort_keys=True)
-    if key not in _opened:
-        config, choice = load(), choice_of(options)
-        plan = make_plan(choice, config, Session(config, Models(config)).sandbox(choice.sandbox))
-        if plan.notice:
-            log.warning(plan.notice)
-        _opened[key] = Bench(choice, plan, {case.id: case for case in plan.cases})
-    return _opened[key]
-
-
-def options_of(benchmark: str, given: Mapping[str, Any]) -> dict[str, Json]:
-    """The options as JSON for the metadata of a sample. Raises `InvalidInput` for an unknown one."""
-    unknown = sorted(set(given) - set(fields(BenchOptions)))
-    if unknown:
-        raise InvalidInput(f"A benchmark takes no option {unknown[0]!r}.")
-    cases: Any = given.get("cases", ())
-    ids: list[str] = cases.split(",") if isinstance(cases, str) else list(cases)
-    options: dict[str, Any] = {**given, "cases": ids}
-    return json.loads(json.dumps(choice_json(BenchOptions(benchmark, **options))))
