@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mulligan.bench.report.shown import bench_report, bench_rows
     from mulligan.core.benchmarks import CaseResult
     from mulligan.core.rates import rate
-    from mulligan.hooks.record import hook_record, hook_status, review_candidate
+    from mulligan.hooks.record import HookRecord
     from mulligan.text.arguments import renamed
     from mulligan.text.charts import Chart, Curve, Point
     from mulligan.text.figures import used, when, zone
@@ -40,7 +40,7 @@ _HOMES = {
     "bank.recall.prompt_text": "held_back",
     "core.benchmarks": "CaseResult",
     "core.rates": "rate",
-    "hooks.record": "hook_record hook_status review_candidate",
+    "hooks.record": "HookRecord",
     "text.arguments": "renamed",
     "text.charts": "Chart Curve Point",
     "text.figures": "used when zone",
@@ -63,6 +63,7 @@ __all__ = [
     "EpisodePages",
     "Fence",
     "Heading",
+    "HookRecord",
     "LessonPage",
     "Point",
     "Quote",
@@ -76,15 +77,12 @@ __all__ = [
     "fragment",
     "harmless",
     "held_back",
-    "hook_record",
-    "hook_status",
     "labelled",
     "markdown",
     "mask_json",
     "one_line",
     "rate",
     "renamed",
-    "review_candidate",
     "run_state",
     "style_sheet",
     "truncate_text",

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mulligan.app.agents import ProjectAgent, project_agents
+    from mulligan.app.agents import ProjectAgent
     from mulligan.app.config import Config, load, located_model, prompts_folder
     from mulligan.app.doctor import check_machine
     from mulligan.app.editing import rate_run
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from mulligan.store import open_store
 
 _HOMES = {
-    "app.agents": "ProjectAgent project_agents",
+    "app.agents": "ProjectAgent",
     "app.config": "Config load located_model prompts_folder",
     "app.doctor": "check_machine",
     "app.editing": "rate_run",
@@ -161,7 +161,6 @@ __all__ = [
     "parse",
     "place",
     "portal",
-    "project_agents",
     "prompts_folder",
     "rate_run",
     "read_object",

@@ -14,31 +14,23 @@ if TYPE_CHECKING:
 
     from mulligan.app.service import ServerOptions, Service
     from mulligan.web.hosts import HostPolicy, bind
-    from mulligan.web.proxies import BehindProxies
     from mulligan.web.server import Server
-    from mulligan.web.signals import stop_requested
-    from mulligan.web.tokens import Token, bearer_of, read_tokens
+    from mulligan.web.tokens import Token
 
 _HOMES = {
     "app.service": "ServerOptions Service",
     "web.hosts": "HostPolicy bind",
-    "web.proxies": "BehindProxies",
     "web.server": "Server",
-    "web.signals": "stop_requested",
-    "web.tokens": "Token bearer_of read_tokens",
+    "web.tokens": "Token",
 }
 
 __all__ = [
-    "BehindProxies",
     "HostPolicy",
     "Server",
     "ServerOptions",
     "Service",
     "Token",
-    "bearer_of",
     "bind",
-    "read_tokens",
-    "stop_requested",
 ]
 
 

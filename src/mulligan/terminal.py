@@ -14,44 +14,35 @@ if TYPE_CHECKING:
 
     from mulligan.cli.errors import exit_status
     from mulligan.cli.groups import Group
-    from mulligan.cli.main import conduct
     from mulligan.cli.options import arguments, record_options
-    from mulligan.cli.progress import Lines, Progress
-    from mulligan.cli.terminal import clean, columns, emit, one_line, say
+    from mulligan.cli.terminal import clean, columns, emit, say
     from mulligan.cli.watch import Watch
-    from mulligan.cli.words import closing, folded, which
+    from mulligan.cli.words import closing, folded
     from mulligan.core.extras import require
 
 _HOMES = {
     "cli.errors": "exit_status",
     "cli.groups": "Group",
-    "cli.main": "conduct",
     "cli.options": "arguments record_options",
-    "cli.progress": "Lines Progress",
-    "cli.terminal": "clean columns emit one_line say",
+    "cli.terminal": "clean columns emit say",
     "cli.watch": "Watch",
-    "cli.words": "closing folded which",
+    "cli.words": "closing folded",
     "core.extras": "require",
 }
 
 __all__ = [
     "Group",
-    "Lines",
-    "Progress",
     "Watch",
     "arguments",
     "clean",
     "closing",
     "columns",
-    "conduct",
     "emit",
     "exit_status",
     "folded",
-    "one_line",
     "record_options",
     "require",
     "say",
-    "which",
 ]
 
 

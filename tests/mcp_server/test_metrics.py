@@ -18,7 +18,7 @@ from mulligan.core.questions import Answer, Message, Question, Sampling
 from mulligan.core.records import Usage
 from mulligan.mcp_server.http.metrics import MAX_MODELS, Metrics
 from mulligan.store import open_store
-from mulligan.web.tokens import read_metrics_token, read_tokens
+from mulligan.web.tokens import Token, read_metrics_token
 
 OPEN, BOUND, SCRAPER = "open-token-of-16-chars", "bound-token-of-16-chars", "scraper-token-of-16-chars"
 STEPS = [{"role": "assistant", "content": "I ran the tests before I changed anything."}]
@@ -163,7 +163,7 @@ def test_a_token_for_metrics_that_cannot_be(secret: str, monkeypatch: pytest.Mon
     monkeypatch.setenv("MULLIGAN_TOKEN", OPEN)
     monkeypatch.setenv("MULLIGAN_METRICS_TOKEN", secret)
     with pytest.raises(InvalidInput, match="MULLIGAN_METRICS_TOKEN") as refused:
-        read_metrics_token(read_tokens())
+        read_metrics_token(Token.all_in_environment())
     assert secret not in str(refused.value)
 
 

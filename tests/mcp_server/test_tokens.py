@@ -12,7 +12,7 @@ from serving import MULLIGAN, Running, over, served
 
 from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server.tokens import Verifier
-from mulligan.web.tokens import read_tokens
+from mulligan.web.tokens import Token
 
 A, B, ANY = "a-token-of-agent-a-0001", "b-token-of-agent-b-0002", "~any+body/0123456789=="
 TOKENS = f"a:{A} b:{B}\n {ANY}"
@@ -21,14 +21,14 @@ TOKENS = f"a:{A} b:{B}\n {ANY}"
 
 def read(monkeypatch: pytest.MonkeyPatch, said: str, agent_id: str | None = None) -> Any:
     monkeypatch.setenv("MULLIGAN_TOKEN", said)
-    return read_tokens(agent_id)
+    return Token.all_in_environment(agent_id)
 
 
 def test_tokens_are_read_once_and_taken_out_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = read(monkeypatch, f"a:{A} urn:x:b:{B}\t{ANY}\n")
     assert [(token.agent_id, token.secret) for token in tokens] == [("a", A), ("urn:x:b", B), (None, ANY)]
     assert "MULLIGAN_TOKEN" not in os.environ
-    assert read_tokens() == ()
+    assert Token.all_in_environment() == ()
     assert all(token.secret not in repr(tokens) for token in tokens)
 
 

@@ -67,12 +67,12 @@ class ProjectAgent:
         """What it can call, including what its skills may unlock."""
         return tools_of(self.agent) if self.agent else ()
 
-
-def project_agents(root: Path) -> Sequence[ProjectAgent]:
-    """The agents of the project in this folder. Calls no model. Raises `InvalidInput` for a broken project file."""
-    folders = agents_of(Config(root)).items()
-    config = read_project(root)[0] if folders else Config(root)
-    return [ProjectAgent(name, folder, *read(folder, config, strict=True)) for name, folder in folders]
+    @classmethod
+    def all_in(cls, root: Path) -> Sequence[ProjectAgent]:
+        """The agents of the project in this folder. Calls no model. Raises `InvalidInput` for a broken project file."""
+        folders = agents_of(Config(root)).items()
+        config = read_project(root)[0] if folders else Config(root)
+        return [cls(name, folder, *read(folder, config, strict=True)) for name, folder in folders]
 
 
 def find_agent(agent: str | os.PathLike[str], config: Config) -> Path:

@@ -19,7 +19,6 @@ from mulligan.actors.command import Command as CommandActor
 from mulligan.app.config import load
 from mulligan.app.solve import solve
 from mulligan.cli.errors import NOT_SOLVED, SOLVED
-from mulligan.cli.main import conduct
 from mulligan.cli.options import progress_options
 from mulligan.cli.terminal import say
 from mulligan.cli.watch import Watch
@@ -89,7 +88,7 @@ def demo(ctx: click.Context, model: str | None, actor: str | None, quiet: bool, 
     work = partial(solve_example, model=model, actor=actor)
     told = not quiet and not as_json
     watch = Told(quiet, as_json, trace) if told else Watch(quiet, as_json, trace)
-    status = conduct(work, watch)
+    status = watch.conduct(work)
     if told and status in (SOLVED, NOT_SOLVED):
         say("\nWhat to try next:")
         for what, command in next_steps(ollama_model(), watch.episode.run if watch.episode else ""):

@@ -11,16 +11,13 @@ from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from mulligan.cli.commands import SECTIONS, with_examples
 from mulligan.cli.groups import Group
 from mulligan.cli.terminal import emit, prepare
-
-if TYPE_CHECKING:
-    from mulligan.cli.watch import Watch
 
 T = TypeVar("T")
 
@@ -94,26 +91,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(status or 0)
 
 
-def conduct(work: Callable[..., Coroutine[Any, Any, Any]], watch: Watch) -> int:
-    """Runs an episode to its end, prints how it ended, and returns the exit status.
-
-    Args:
-        work: `mulligan.solve` or a function like it; called with `on_start`, `observers`, `on_step` and `notice`.
-        watch: gets what happens.
-    """
-    from asyncio import CancelledError  # not above: `--help` is quick
-
-    try:
-        begun = work(on_start=watch.began, observers=(watch.saw,), on_step=watch.on_step, notice=watch.notice)
-        with _stoppable(begun, watch.interrupting) as wait:
-            result = wait()
-        return watch.ended(result)
-    except CancelledError:
-        return watch.interrupted()
-    except Exception as error:
-        return watch.failed(error)
-
-
 def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
     """Like asyncio.run, but the first SIGINT, SIGTERM or SIGHUP cancels the work, and a second ends the process.
 
@@ -123,12 +100,12 @@ def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
     Raises:
         asyncio.CancelledError: a signal came, and the work has ended.
     """
-    with _stoppable(work, interrupting) as wait:
+    with stoppable(work, interrupting) as wait:
         return wait()
 
 
 @contextmanager
-def _stoppable(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> Generator[Callable[[], T]]:
+def stoppable(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> Generator[Callable[[], T]]:
     """Yields a function that waits for the work. Signals stop it as `run` says."""
     import asyncio  # not above, like the others here: `--help` is quick
     import signal

@@ -12,7 +12,6 @@ import click
 from mulligan.app.options import RunOptions
 from mulligan.app.recipe import read_file
 from mulligan.app.run import run as library
-from mulligan.cli.main import conduct
 from mulligan.cli.options import arguments, progress_options, record_options
 from mulligan.cli.terminal import standard_input
 from mulligan.cli.watch import Watch
@@ -43,7 +42,7 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
     """
     what = _task(task, file)
     work = partial(library, agent, what, **arguments(RunOptions, given))
-    ctx.exit(conduct(work, Watch(given["quiet"], given["as_json"], given["trace"])))
+    ctx.exit(Watch(given["quiet"], given["as_json"], given["trace"]).conduct(work))
 
 
 def _task(task: str | None, file: str | None) -> str | Task:

@@ -133,13 +133,13 @@ def resume(ctx: click.Context, run: str, **given: Any) -> None:
     --strategy none keeps the recorded tries and adds more with that strategy, up to five in total.
     """
     from mulligan.app.solve import resume as library
-    from mulligan.cli.main import COMMANDS, conduct
+    from mulligan.cli.main import COMMANDS
     from mulligan.cli.watch import Watch
 
     if _asked_a_graph(run):
         ctx.exit(import_module(f"mulligan.{COMMANDS['ask-graph'][0]}").resumed(run, given))
     work = partial(library, run, **arguments(ResumeOptions, given))
-    ctx.exit(conduct(work, Watch(given["quiet"], given["as_json"], given["trace"])))
+    ctx.exit(Watch(given["quiet"], given["as_json"], given["trace"]).conduct(work))
 
 
 @runs.command()

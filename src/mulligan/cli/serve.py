@@ -15,7 +15,7 @@ from mulligan.cli.terminal import say
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import require
 from mulligan.mcp_server.lifecycle import unused_keys
-from mulligan.web.tokens import Token, read_metrics_token, read_tokens
+from mulligan.web.tokens import Token, read_metrics_token
 
 if TYPE_CHECKING:
     from mulligan.app.service import Service
@@ -143,7 +143,7 @@ def serve(**given: Any) -> None:
     for name in () if over_http else ("host", "port", "metrics"):
         if click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise InvalidInput(f"--{name} needs HTTP: add --transport http, or leave --{name} out.")
-    tokens = read_tokens(given["agent_id"]) if over_http else ()
+    tokens = Token.all_in_environment(given["agent_id"]) if over_http else ()
     for_metrics = read_metrics_token(tokens) if over_http else None
     identity = _identity(given["issuer"], given["jwks"], given["resource"], given["scopes"], over_http)
     secrets = [token.secret for token in (*tokens, for_metrics) if token]

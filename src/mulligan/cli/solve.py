@@ -32,11 +32,10 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     (resume the run), 4 if it could not be judged.
     """
     from mulligan.app.solve import solve as library
-    from mulligan.cli.main import conduct
     from mulligan.cli.watch import Watch, mention_keys
     from mulligan.core.records import Task
 
     if not quiet and not as_json:
         mention_keys(given["actor"], given["model"])
     work = partial(library, Task(standard_input("task")) if task == "-" else task, **arguments(SolveOptions, given))
-    ctx.exit(conduct(work, Watch(quiet, as_json, trace)))
+    ctx.exit(Watch(quiet, as_json, trace).conduct(work))

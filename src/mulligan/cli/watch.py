@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from mulligan.app.compose import asks_model
@@ -10,6 +10,7 @@ from mulligan.app.config import choose_model, load
 from mulligan.app.plugins import attribute_of, parse_spec
 from mulligan.cli import words
 from mulligan.cli.errors import UNFINISHED, exit_status, report, run_status
+from mulligan.cli.main import stoppable
 from mulligan.cli.progress import Progress, first
 from mulligan.cli.terminal import has_screen, say
 from mulligan.core.episode import Event
@@ -35,12 +36,33 @@ class Watch:
         trace: print each step, too.
     """
 
+    live = True
+    """Whether a terminal shows the episode live; else there is a line for each event."""
+
     def __init__(self, quiet: bool, as_json: bool, trace: bool = False) -> None:
         self._quiet, self._json, self._trace = quiet, as_json, trace
         self.progress = first(quiet=quiet, as_json=as_json)
         self.episode: Episode | None = None
         self.limits = Limits()
         self.on_step: Callable[..., None] | None = self.did if trace else None
+
+    def conduct(self, work: Callable[..., Coroutine[Any, Any, Any]]) -> int:
+        """Runs an episode to its end, prints how it ended, and returns the exit status.
+
+        Args:
+            work: `mulligan.solve` or a function like it; called with `on_start`, `observers`, `on_step` and `notice`.
+        """
+        from asyncio import CancelledError  # not above: `--help` is quick
+
+        try:
+            begun = work(on_start=self.began, observers=(self.saw,), on_step=self.on_step, notice=self.notice)
+            with stoppable(begun, self.interrupting) as wait:
+                result = wait()
+            return self.ended(result)
+        except CancelledError:
+            return self.interrupted()
+        except Exception as error:
+            return self.failed(error)
 
     def began(self, episode: Episode, limits: Limits) -> None:
         if self.episode is None:
@@ -52,7 +74,7 @@ class Watch:
         """The live display on a terminal; lines if the terminal is needed for a trace or for a person's answers."""
         judges = attribute_of("evaluators", words.role(episode, "evaluator"), "interactive", False)
         asked = judges or episode.head.settings.get("edits")
-        if self._quiet or self._json or self._trace or asked or not has_screen():
+        if not self.live or self._quiet or self._json or self._trace or asked or not has_screen():
             return first(quiet=self._quiet, as_json=self._json)
         from mulligan.cli.live import Live
 

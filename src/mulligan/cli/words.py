@@ -167,10 +167,10 @@ def agreement_text(scores: str, agreement: Agreement | None, n: int) -> str:
     return f"{scores}: rank correlation {ranks}{same} (n = {agreement.n})."
 
 
-def closing(episode: Episode, limits: Limits, printed: str = "") -> list[str]:
+def closing(episode: Episode, limits: Limits, printed: str = "best attempt", trial: Trial | None = None) -> list[str]:
     """Returns lines that say how the episode ended, which attempt is printed, and how to show or resume the run.
 
-    printed: what is printed, if it is not the best attempt.
+    printed: what is printed of `trial`. None: the best one.
     """
     stop = episode.stop
     reason = stop.reason if stop else "interrupted"
@@ -180,7 +180,11 @@ def closing(episode: Episode, limits: Limits, printed: str = "") -> list[str]:
     if reason == "over_budget":
         resume = f"Resume it with a higher limit (--max-tokens, --max-cost, --max-seconds): {_resume(episode)}"
     kept = resume if reason in RESUMABLE else f"recorded: mulligan runs show {episode.run}"
-    return [f"{_headline(episode, limits, printed)} ({used(episode.usage, episode.seconds)})", *remarks(episode), kept]
+    return [
+        f"{_headline(episode, limits, printed, trial or episode.best)} ({used(episode.usage, episode.seconds)})",
+        *remarks(episode),
+        kept,
+    ]
 
 
 def broken_off(last: Episode) -> list[str]:
@@ -194,7 +198,7 @@ def _resume(episode: Episode) -> str:
     return f"mulligan runs resume {episode.run}"
 
 
-def _headline(episode: Episode, limits: Limits, printed: str) -> str:
+def _headline(episode: Episode, limits: Limits, printed: str, trial: Trial | None) -> str:
     best, stop = episode.best, episode.stop
     restart = _restart(episode)
     if best and unjudged(episode):
@@ -210,14 +214,11 @@ def _headline(episode: Episode, limits: Limits, printed: str) -> str:
     }
     otherwise = "not solved" if episode.judged else "could not be judged"
     text = f"{ends.get(stop.reason if stop else '', otherwise)}{restart}: {detail}"
-    return f"{text}; printing {printed or f'the best attempt, {which(best)}'}" if best else text
-
-
-def which(trial: Trial) -> str:
-    """Returns the number of a try and its score, in words."""
+    if best is None or trial is None:
+        return text
     feedback = trial.feedback
     score = "" if feedback is None or feedback.score is None else f", score {feedback.score:.2f}"
-    return f"try {trial.number}{score}"
+    return f"{text}; printing the {printed}, try {trial.number}{score}"
 
 
 def remarks(episode: Episode) -> list[str]:

@@ -16,8 +16,9 @@ import click
 from mulligan.graphs.opening import load_graph, open_graph
 from mulligan.graphs.protocol import ROWS, SECONDS, Graph, GraphSchema, Rows
 from mulligan.graphs.sample import SEED, write_sample
+from mulligan.pages import one_line
 from mulligan.plugins import InvalidInput, QueryError
-from mulligan.terminal import Group, clean, columns, emit, one_line, say
+from mulligan.terminal import Group, clean, columns, emit, say
 
 T = TypeVar("T")
 WIDTH, NARROWEST = 60, 6

@@ -21,7 +21,8 @@ from mulligan.goals.place import Place
 from mulligan.goals.state import DONE, Goals
 from mulligan.hooks.journal import FILE, Failure, Journal, Session, Shown
 from mulligan.hooks.learning import STATES, confirm, evidence_of, reject, sessions_of
-from mulligan.hooks.status import Status, status_of
+from mulligan.hooks.status import Status
+from mulligan.hooks.status import status_of as read_status
 from mulligan.sessions.pairs import TAG
 from mulligan.text.plain import count
 
@@ -124,29 +125,41 @@ class HookRecord:
         }
         return {name: text for name, text in said.items() if text}
 
+    @staticmethod
+    def status_of(folder: str) -> Status | None:
+        """The state of hooks for this folder; None where no hook has run: a journal is not made by looking."""
+        return read_status(folder) if os.path.exists(os.path.join(home_path(), FILE)) else None
 
-def hook_status(folder: str) -> Status | None:
-    """The state of hooks for this folder; None where no hook has run: a journal is not made by looking."""
-    return status_of(folder) if os.path.exists(os.path.join(home_path(), FILE)) else None
+    @classmethod
+    async def read(cls, folder: str, bank_of: Callable[[str], Bank]) -> HookRecord | None:
+        """The record of this folder's project; None where no hook has run. bank_of: opens a bank by its name."""
+        status = await asyncio.to_thread(cls.status_of, folder)
+        if status is None:
+            return None
+        lessons = await bank_of(status.bank).list(Selection(STATES, tag=TAG, limit=None))
+        sessions = sorted(status.sessions, key=lambda one: -one.seen)[:NEWEST]
+        failures = await asyncio.to_thread(_failures, {one.project for one in sessions})
+        active = [one for one in lessons if one.state == "active"]
+        return cls(
+            status,
+            [_session_view(one, status, lessons, failures) for one in sessions],
+            len(status.sessions) - len(sessions),
+            [(one, *_evidence(one)) for one in active if not (one.confirmed or one.pinned)],
+            [one for one in active if one.confirmed or one.pinned],
+            await asyncio.to_thread(_goal, folder),
+        )
 
+    @staticmethod
+    async def review(bank: Bank, id: str, decision: str, by: str) -> None:
+        """Keep or drop a candidate. by: the face that a person decided in, which the history names.
 
-async def hook_record(folder: str, bank_of: Callable[[str], Bank]) -> HookRecord | None:
-    """The record of this folder's project; None where no hook has run. bank_of: opens a bank by its name."""
-    status = await asyncio.to_thread(hook_status, folder)
-    if status is None:
-        return None
-    lessons = await bank_of(status.bank).list(Selection(STATES, tag=TAG, limit=None))
-    sessions = sorted(status.sessions, key=lambda one: -one.seen)[:NEWEST]
-    failures = await asyncio.to_thread(_failures, {one.project for one in sessions})
-    active = [one for one in lessons if one.state == "active"]
-    return HookRecord(
-        status,
-        [_session_view(one, status, lessons, failures) for one in sessions],
-        len(status.sessions) - len(sessions),
-        [(one, *_evidence(one)) for one in active if not (one.confirmed or one.pinned)],
-        [one for one in active if one.confirmed or one.pinned],
-        await asyncio.to_thread(_goal, folder),
-    )
+        Raises:
+            InvalidInput: this is no decision, or the lesson is not active.
+        """
+        if decision not in DECISIONS:
+            raise InvalidInput(f"Available: {', '.join(DECISIONS)}.")
+        with acting_as(by):
+            await DECISIONS[decision](bank, id)
 
 
 def _goal(folder: str) -> GoalView | None:
@@ -175,18 +188,6 @@ def _goal(folder: str) -> GoalView | None:
                 for one in works
             ],
         )
-
-
-async def review_candidate(bank: Bank, id: str, decision: str, by: str) -> None:
-    """Keep or drop a candidate. by: the face that a person decided in, which the history names.
-
-    Raises:
-        InvalidInput: this is no decision, or the lesson is not active.
-    """
-    if decision not in DECISIONS:
-        raise InvalidInput(f"Available: {', '.join(DECISIONS)}.")
-    with acting_as(by):
-        await DECISIONS[decision](bank, id)
 
 
 DECISIONS = {"keep": confirm, "drop": reject}

@@ -16,18 +16,14 @@ from mulligan.langgraph.options import GraphOptions
 from mulligan.plugins import Episode, InvalidInput, RecordLost
 from mulligan.running import Acted, Event, to_json
 from mulligan.terminal import (
-    Lines,
-    Progress,
     Watch,
     arguments,
     closing,
-    conduct,
     emit,
     exit_status,
     folded,
     record_options,
     say,
-    which,
 )
 
 if TYPE_CHECKING:
@@ -73,7 +69,7 @@ def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given:
     if given["as_json"] and form != "table":
         raise InvalidInput("--json prints events with the rows in the last one: leave out --format.")
     work = partial(library, question, graph, **arguments(GraphOptions, given))
-    ctx.exit(conduct(work, _Watch(given["quiet"], given["as_json"], form)))
+    ctx.exit(_Watch(given["quiet"], given["as_json"], form).conduct(work))
 
 
 def resumed(run: str, given: Mapping[str, Any]) -> int:
@@ -89,21 +85,19 @@ def resumed(run: str, given: Mapping[str, Any]) -> int:
             f"A question to a graph is resumed with its own options: leave out {', '.join(sorted(other))}, or ask "
             "again with mulligan ask-graph."
         )
-    return conduct(partial(resume_graph, run), _Watch(given["quiet"], given["as_json"]))
+    return _Watch(given["quiet"], given["as_json"]).conduct(partial(resume_graph, run))
 
 
 class _Watch(Watch):
     """Reports the progress as other commands do, and each query with its result."""
 
+    live = False
+
     def __init__(self, quiet: bool, as_json: bool, form: str = "table") -> None:
         super().__init__(quiet, as_json)
         self._form = form
         self.on_step = self.began_step
-        self._lines = None if quiet or as_json else Lines()
-        self.progress = self._lines or self.progress
-
-    def _chosen(self, episode: Episode) -> Progress:
-        return self.progress
+        self._lines = not (quiet or as_json)
 
     def saw(self, episode: Episode, event: Event) -> None:
         if self._lines and isinstance(event, Acted):
@@ -126,9 +120,8 @@ class _Watch(Watch):
             return status
         if self._lines or status:
             best = episode.best if episode.stop and episode.stop.reason == "unsure" else None
-            last = f"the last query, {which(episode.trials[-1])}" if episode.trials else ""
-            last = f"the best query, {which(best)}" if best else last
-            for line in closing(episode, self.limits, last):
+            last = episode.trials[-1] if episode.trials else None
+            for line in closing(episode, self.limits, "best query" if best else "last query", best or last):
                 say(line)
         if result.note:
             say(f"note: {result.note}")

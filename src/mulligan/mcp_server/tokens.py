@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mulligan.mcp_server.tool import MAX_NAME
 from mulligan.web.identity import IdentityProvider, scopes_in
-from mulligan.web.tokens import Token, bearer_of
+from mulligan.web.tokens import Token
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken
@@ -28,7 +28,7 @@ class Verifier:
     async def verify_token(self, token: str) -> AccessToken | None:
         from mcp.server.auth.provider import AccessToken
 
-        found = bearer_of(self._tokens, token)
+        found = Token.with_secret(token, self._tokens)
         if found is None and self._identity is not None and (claims := self._identity.claims(token)) is not None:
             user = claims["sub"]
             if not user.strip() or len(user) > MAX_NAME or not user.isprintable():

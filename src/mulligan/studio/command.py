@@ -51,10 +51,10 @@ def studio(opens: bool, agent_id: str | None, **options: Any) -> None:
     """
     for module, extra in (("starlette", "studio"), ("jinja2", "studio"), ("uvicorn", "studio")):
         require("`mulligan studio` needs its web server", module, extra)
-    from mulligan.serving import ServerOptions, Service, read_tokens
+    from mulligan.serving import ServerOptions, Service, Token
     from mulligan.studio.serving import serve_studio
 
-    service, tokens = Service(ServerOptions(agent_id)), read_tokens(agent_id)
+    service, tokens = Service(ServerOptions(agent_id)), Token.all_in_environment(agent_id)
 
     def announce(url: str) -> None:
         say(f"The studio is at {url}/{' (with ?token=TOKEN the first time)' if tokens else ''}. Ctrl-C stops it.")

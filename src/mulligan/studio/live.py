@@ -29,7 +29,7 @@ class Listeners:
     def __init__(self) -> None:
         self._open, self._closed = 0, asyncio.Event()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Ends all streams."""
         self._closed.set()
 

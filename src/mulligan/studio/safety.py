@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mulligan.serving import HostPolicy, Token, bearer_of
+from mulligan.serving import HostPolicy, Token
 from mulligan.studio.rendering import Studio
 
 MAX_FORM_BYTES, MAX_FORM_FIELDS = 1_000_000, 1000
@@ -70,12 +70,12 @@ class Safety:
             return _refused(421, "This host name is not allowed: use the address that the studio printed.")
         if not self._tokens:
             return None
-        if (token := request.query_params.get("token")) is not None and bearer_of(self._tokens, token):
+        if (token := request.query_params.get("token")) is not None and Token.with_secret(token, self._tokens):
             rest = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
             page = RedirectResponse(f"{request.url.path}{'?' if rest else ''}{urlencode(rest)}", 303)
             page.set_cookie(self._cookie, token, httponly=True, samesite="strict", path="/")
             return page
-        if bearer_of(self._tokens, request.cookies.get(self._cookie, "")):
+        if Token.with_secret(request.cookies.get(self._cookie, ""), self._tokens):
             return None
         return _refused(401, "This studio needs its token: open its address with ?token=TOKEN once.")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 
 from mulligan.plugins import InvalidInput
-from mulligan.serving import BehindProxies, HostPolicy, Server, Service, Token, bind, stop_requested
+from mulligan.serving import HostPolicy, Server, Service, Token, bind
 from mulligan.studio.application import application
 from mulligan.studio.live import Listeners
 
@@ -55,18 +54,7 @@ async def serve_studio(
         cookie = f"mulligan_studio_{bound.port}"
         policy = HostPolicy(bound, origins)
         app = application(policy, service=service, write=write, tokens=tokens, cookie=cookie, listeners=listeners)
-        server = Server(BehindProxies(app, proxies, policy), DRAIN_SECONDS, lambda: tell(bound.url))
-        with stop_requested() if stop is None else nullcontext(stop) as stop_event:
-            stopping = asyncio.create_task(_stop_when(stop_event, server, listeners))
-            try:
-                await server.serve([bound.listening])
-            finally:
-                stopping.cancel()
+        server = Server(app, policy, proxies, DRAIN_SECONDS, lambda: tell(bound.url))
+        await server.serve_until(stop, bound.listening, listeners.close)
     finally:
         bound.listening.close()
-
-
-async def _stop_when(stop: asyncio.Event, server: Server, listeners: Listeners) -> None:
-    await stop.wait()
-    server.should_exit = True
-    listeners.close()

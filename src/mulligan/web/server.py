@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Generator
+import socket
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, cast
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from mulligan.web.hosts import HostPolicy
+from mulligan.web.proxies import BehindProxies
+from mulligan.web.signals import stop_requested
 
 MAX_CONNECTIONS = 1024
 """The most open connections; a further one is closed at once."""
@@ -22,13 +27,20 @@ UNREAD_SECONDS = 30.0
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server without its signal handlers. It calls `started` when it accepts requests."""
+    """uvicorn's server without its signal handlers. It calls `started` when it accepts requests.
 
-    def __init__(self, app: Any, drain: float, started: Callable[[], object]) -> None:
+    Args:
+        proxies: addresses of reverse proxies whose X-Forwarded-Host is trusted, if `policy` allows it.
+        drain: how long open requests may take to finish when the server stops, in seconds.
+    """
+
+    def __init__(
+        self, app: Any, policy: HostPolicy, proxies: Sequence[str], drain: float, started: Callable[[], object]
+    ) -> None:
         self._tell = started
         super().__init__(
             uvicorn.Config(
-                app,
+                BehindProxies(app, proxies, policy),
                 http=TimedProtocol,
                 ws="none",
                 loop="asyncio",
@@ -46,6 +58,26 @@ class Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
+
+    async def serve_until(
+        self, stop: asyncio.Event | None, listening: socket.socket, end: Callable[[], Awaitable[object]]
+    ) -> None:
+        """Serve until `stop` is set; without one, until SIGTERM, SIGINT or SIGHUP.
+
+        Then no more requests are taken, and `end` ends those that would not end by themselves.
+        """
+
+        async def end_after(stop: asyncio.Event) -> None:
+            await stop.wait()
+            self.should_exit = True
+            await end()
+
+        with stop_requested() if stop is None else contextlib.nullcontext(stop) as stop:
+            stopping = asyncio.create_task(end_after(stop))
+            try:
+                await self.serve([listening])
+            finally:
+                stopping.cancel()
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)

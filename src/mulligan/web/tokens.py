@@ -33,36 +33,45 @@ class Token:
     secret: str = field(repr=False)
     agent_id: str | None = None
 
+    @staticmethod
+    def all_in_environment(agent_id: str | None = None) -> Sequence[Token]:
+        """The tokens in `MULLIGAN_TOKEN`, separated by white space, each `TOKEN` or `AGENT_ID:TOKEN`.
 
-def read_tokens(agent_id: str | None = None) -> Sequence[Token]:
-    """The tokens in `MULLIGAN_TOKEN`, separated by white space, each `TOKEN` or `AGENT_ID:TOKEN`.
+        Removes the variable from the environment, so that commands run for a caller do not see it.
 
-    Removes the variable from the environment, so that commands run for a caller do not see it.
+        Args:
+            agent_id: the only agent that this server answers, if any.
 
-    Args:
-        agent_id: the only agent that this server answers, if any.
+        Raises:
+            InvalidInput: a token is invalid. The message quotes no token.
+        """
+        value = os.environ.pop(VARIABLE, None)
+        if value is None:
+            return ()
+        tokens = [_parse(word, number, agent_id) for number, word in enumerate(value.split(), 1)]
+        if not tokens:
+            raise InvalidInput(f"{VARIABLE} is set but empty: set it to a token, or unset it.")
+        seen: dict[str, str] = {}
+        for token in tokens:
+            if other := seen.get(token.secret):
+                raise InvalidInput(f"{VARIABLE}: {token.name} is the same as {other}: give each token once.")
+            seen[token.secret] = token.name
+        return tokens
 
-    Raises:
-        InvalidInput: a token is invalid. The message quotes no token.
-    """
-    value = os.environ.pop(VARIABLE, None)
-    if value is None:
-        return ()
-    tokens = [_parse(word, number, agent_id) for number, word in enumerate(value.split(), 1)]
-    if not tokens:
-        raise InvalidInput(f"{VARIABLE} is set but empty: set it to a token, or unset it.")
-    seen: dict[str, str] = {}
-    for token in tokens:
-        if other := seen.get(token.secret):
-            raise InvalidInput(f"{VARIABLE}: {token.name} is the same as {other}: give each token once.")
-        seen[token.secret] = token.name
-    return tokens
+    @staticmethod
+    def with_secret(secret: str, tokens: Sequence[Token]) -> Token | None:
+        """The token with this secret. It compares every token, in constant time."""
+        given, found = _digest(secret), None
+        for token in tokens:
+            if hmac.compare_digest(_digest(token.secret), given):
+                found = token
+        return found
 
 
 def read_metrics_token(others: Sequence[Token]) -> Token | None:
     """The token in `MULLIGAN_METRICS_TOKEN`, which reads metrics and nothing else; None: there is none.
 
-    Removes the variable from the environment, as `read_tokens` does.
+    Removes the variable from the environment, as `Token.all_in_environment` does.
 
     Raises:
         InvalidInput: it is not a valid token, or one of the others.
@@ -71,7 +80,7 @@ def read_metrics_token(others: Sequence[Token]) -> Token | None:
     if value is None:
         return None
     secret = _checked(value.strip(), f"{METRICS_VARIABLE}: the token")
-    if other := bearer_of(others, secret):
+    if other := Token.with_secret(secret, others):
         raise InvalidInput(f"{METRICS_VARIABLE} is the same as {other.name} of {VARIABLE}: create another one.")
     return Token("the token for metrics", secret)
 
@@ -99,15 +108,6 @@ def _checked(secret: str, what: str) -> str:
             "  python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
     return secret
-
-
-def bearer_of(tokens: Sequence[Token], secret: str) -> Token | None:
-    """The token with this secret. It compares every token, in constant time."""
-    given, found = _digest(secret), None
-    for token in tokens:
-        if hmac.compare_digest(_digest(token.secret), given):
-            found = token
-    return found
 
 
 def _digest(secret: str) -> bytes:

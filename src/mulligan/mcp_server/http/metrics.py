@@ -18,7 +18,7 @@ from mulligan.core.records import Json
 from mulligan.core.work_queue import QUOTA, Queue
 from mulligan.mcp_server.http.guard import header, log, refusal
 from mulligan.mcp_server.tokens import bearer, may
-from mulligan.web.tokens import bearer_of
+from mulligan.web.tokens import Token
 
 if TYPE_CHECKING:
     from prometheus_client import Counter, Histogram, Metric
@@ -176,9 +176,9 @@ class MetricsPage:
         if self._own is None and not self._guarded:
             return None
         _, _, secret = (header(scope, b"authorization") or "").partition(" ")
-        if self._own is not None and bearer_of([self._own], secret.strip()):
+        if self._own is not None and Token.with_secret(secret.strip(), [self._own]):
             return None
-        token = bearer_of(self._tokens, secret.strip())
+        token = Token.with_secret(secret.strip(), self._tokens)
         if token is None and self._identity and "administer" in self._identity.scopes and bearer(scope):
             if may(scope, self._identity, "administer"):
                 return None

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import uvicorn
 from mcp.server.auth.handlers.metadata import ProtectedResourceMetadataHandler
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
 from mcp.shared.auth import ProtectedResourceMetadata
@@ -29,9 +28,7 @@ from mulligan.mcp_server.tokens import Verifier
 from mulligan.store import is_local
 from mulligan.web.hosts import Bound, HostPolicy
 from mulligan.web.identity import IdentityProvider
-from mulligan.web.proxies import BehindProxies
 from mulligan.web.server import Server
-from mulligan.web.signals import stop_requested
 
 if TYPE_CHECKING:
     from mulligan.mcp_server.http import Listening
@@ -69,12 +66,11 @@ class Site:
             endpoints = streamable_site(service, which, self._admission, keep_sessions=keep)
         metrics = self._metrics(endpoints) if listening.metrics else None
         hosts = [listening.identity.host] if listening.identity else []
-        policy = HostPolicy(bound, listening.origins, hosts)
-        self._guard = Guard(self._layers(endpoints.router, service, metrics), policy)
+        self._policy = HostPolicy(bound, listening.origins, hosts)
+        self._guard = Guard(self._layers(endpoints.router, service, metrics), self._policy)
         self._app, self._watched = RequestLog(self._guard), contextlib.nullcontext()
         if metrics:
             self._app, self._watched = RequestLog(CountedResponses(self._guard, metrics)), watched_by(metrics.watch)
-        self._app = BehindProxies(self._app, listening.proxies, policy)
 
     def _metrics(self, endpoints: Endpoints) -> Metrics:
         return Metrics(
@@ -107,20 +103,15 @@ class Site:
         )
 
     async def serve(self, tell: Callable[[str], object], stop: asyncio.Event | None) -> None:
-        server = Server(self._app, self._listening.drain, lambda: tell(self._url))
-        with stop_requested() if stop is None else contextlib.nullcontext(stop) as stop:
-            stopping = asyncio.create_task(self._stop_when(stop, server))
-            try:
-                with self._watched:
-                    await server.serve([self._bound.listening])
-            finally:
-                stopping.cancel()
+        listening = self._listening
+        server = Server(self._app, self._policy, listening.proxies, listening.drain, lambda: tell(self._url))
+        with self._watched:
+            await server.serve_until(stop, self._bound.listening, self._end)
 
-    async def _stop_when(self, stop: asyncio.Event, server: uvicorn.Server) -> None:
-        """Takes no more requests, lets those in flight finish, then ends what is still open."""
-        await stop.wait()
+    async def _end(self) -> None:
+        """Lets the requests in flight finish, then ends what is still open."""
         log.info("stopping: %d requests are in flight", self._admission.calls.count)
-        self._guard.closed = server.should_exit = True
+        self._guard.closed = True
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._listening.drain):
                 await self._admission.calls.idle()

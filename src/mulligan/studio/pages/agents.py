@@ -12,14 +12,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mulligan.plugins import NotFound
-from mulligan.running import ProjectAgent, lint, project_agents
+from mulligan.running import ProjectAgent, lint
 from mulligan.studio.rendering import render, studio_of
 
 
 async def agents(request: Request) -> Response:
     """The list of agents, with what `mulligan lint` reports about the project."""
     studio = studio_of(request)
-    listed = await asyncio.to_thread(project_agents, studio.root)
+    listed = await asyncio.to_thread(ProjectAgent.all_in, studio.root)
     report = await asyncio.to_thread(lint, studio.root) if listed or studio.service.config.root else None
     return render(request, "agents.html", root=studio.root, agents=listed, report=report, live="/live/agents")
 
@@ -45,7 +45,7 @@ def _stamps(root: Path) -> Mapping[str, tuple[int, int]]:
 async def agent(request: Request) -> Response:
     """The page of an agent: its keys, what is wrong with it, and its files."""
     name = str(request.path_params["name"])
-    listed = await asyncio.to_thread(project_agents, studio_of(request).root)
+    listed = await asyncio.to_thread(ProjectAgent.all_in, studio_of(request).root)
     shown = next((agent for agent in listed if agent.name == name), None)
     if shown is None:
         raise NotFound(f"This project has no agent {name!r} in its folder agents/.")

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.pages import hook_record, review_candidate
+from mulligan.pages import HookRecord
 from mulligan.studio.rendering import render, studio_of
 from mulligan.studio.safety import form_of
 
@@ -14,7 +14,7 @@ from mulligan.studio.safety import form_of
 async def hooks(request: Request) -> Response:
     """The record of `mulligan hooks status`, session by session."""
     studio = studio_of(request)
-    record = await hook_record(str(studio.root), studio.chosen_bank)
+    record = await HookRecord.read(str(studio.root), studio.chosen_bank)
     return render(request, "hooks.html", record=record, live="/runs/live")
 
 
@@ -22,7 +22,7 @@ async def review(request: Request) -> Response:
     """Accepts or rejects a candidate, as `mulligan memory review` does."""
     studio, form = studio_of(request), form_of(request)
     bank = await studio.bank_of(form.get("id", ""))
-    await review_candidate(bank, form["id"], form.get("do", ""), by="studio")
+    await HookRecord.review(bank, form["id"], form.get("do", ""), by="studio")
     return RedirectResponse("/hooks#candidates", 303)
 
 

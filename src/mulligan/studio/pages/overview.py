@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mulligan.pages import count, hook_status, rate
+from mulligan.pages import HookRecord, count, rate
 from mulligan.plugins import Lesson, Selection
 from mulligan.running import Brief
 from mulligan.studio.charts import OUTCOMES, History, history
@@ -113,7 +113,7 @@ async def _waiting(studio: Studio, briefs: Sequence[Brief]) -> Sequence[tuple[st
     quarantined = await studio.bank.list(Selection(("quarantined",), limit=MAX_WAITING))
     questions = [job for job in await studio.bank.pending() if job.status == "waiting"]
     paused = [brief for brief in briefs if brief.stop in STATES["paused"][1]]
-    status = await asyncio.to_thread(hook_status, str(studio.root)) if studio.agent_id is None else None
+    status = await asyncio.to_thread(HookRecord.status_of, str(studio.root)) if studio.agent_id is None else None
     candidates = status.candidates if status else 0
     waiting = [
         (len(quarantined), f"{count(len(quarantined), 'quarantined lesson')} to read", "/bank?state=quarantined"),
