@@ -171,6 +171,19 @@ def test_what_the_wanted_piece_needs_is_taken_along() -> None:
     )
 
 
+def test_definitions_in_blocks_of_another_piece_are_taken_along() -> None:
+    helpers = "try:\n    import numpy\nexcept ImportError:\n    numpy = None\n\nif numpy:\n    def half(x):\n        return x / 2\nelse:\n    pass"
+    usage = 'if __name__ == "__main__":\n    rest = half(3)\n    print(rest)'
+    code = "def f(x):\n    return half(x) if numpy else rest"
+    text = f"Helpers:\n```python\n{helpers}\n\n{usage}\n```\nThe function:\n```python\n{code}\n```"
+    assert extract_code(text, "f") == f"{helpers}\n\n\n{code}"
+
+
+def test_a_definition_in_a_block_is_found_by_its_name() -> None:
+    code = "try:\n    from math import area\nexcept ImportError:\n    def area(r):\n        return 3 * r * r"
+    assert extract_code(f"```python\n{code}\n```\nTo use it:\n```python\nprint(area(2))\n```", "area") == code
+
+
 def test_decorators_come_along_with_what_they_decorate() -> None:
     cached = "from functools import cache\n\n\n@cache\ndef g(x):\n    return x"
     wanted = "def f(x):\n    return g(x)"

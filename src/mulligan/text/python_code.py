@@ -51,9 +51,9 @@ class _Piece:
 
     @property
     def defines(self) -> frozenset[str]:
-        """The functions and classes at the top level."""
+        """The functions and classes of the module."""
         body = self.tree.body if self.tree else []
-        return frozenset(node.name for node in body if isinstance(node, _DEFINITIONS))
+        return frozenset(node.name for node in _statements(body) if isinstance(node, _DEFINITIONS))
 
 
 def extract_code(text: str, name: str | None = None) -> str:
@@ -305,17 +305,29 @@ def with_preamble(code: str, preamble: str) -> str:
     return "\n".join([*lines[:end], preamble, *lines[end:]])
 
 
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yields these statements, and those in their `if` and `try` blocks, but not in `if __name__ == "__main__"`."""
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        is_main = isinstance(node, ast.If) and "id='__name__'" in ast.dump(node.test)
+        if isinstance(node, (ast.If, ast.Try, ast.TryStar, ast.ExceptHandler)) and not is_main:
+            waiting += ast.iter_child_nodes(node)
+
+
 def bound(statement: ast.stmt) -> set[str]:
-    """Returns the names that a definition, import or assignment binds; none for other statements."""
-    if isinstance(statement, _DEFINITIONS):
-        return {statement.name}
-    if isinstance(statement, (ast.Import, ast.ImportFrom)):
-        return {alias.asname or alias.name.split(".")[0] for alias in statement.names}
-    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        return {
-            node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
-    return set()
+    """Returns the names that a definition, import or assignment binds, also in `if` and `try` blocks."""
+    names = set[str]()
+    for node in _statements([statement]):
+        if isinstance(node, _DEFINITIONS):
+            names.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            names |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return names
 
 
 def source_of(text: str, statement: ast.stmt) -> str:
