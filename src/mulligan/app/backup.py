@@ -137,7 +137,7 @@ def noted_erasures(notes: Path) -> Sequence[Erasure]:
             ids: list[str] | None = fields["lessons"]
             fields |= {"lessons": None if ids is None else tuple(ids), "episodes": tuple(fields["episodes"])}
             erasures.append(Erasure(**fields))
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise StoreError(f"{notes}:{n} is not a record of an erasure: fix or remove the line ({error}).") from error
     return erasures
 

@@ -67,7 +67,7 @@ def lesson_in(file: Path, text: str) -> Lesson | None:
     for line in document.source.text.split("\n---", 1)[0].splitlines():  # `file_text` writes values as JSON
         name, _, value = line.partition(": ")
         if name in values:
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 values[name] = json.loads(value)
     id = values.pop("id", None) or imported_id("file", "", file.name)
     if not isinstance(id, str) or not _ID.fullmatch(id):

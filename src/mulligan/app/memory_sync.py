@@ -281,7 +281,7 @@ def _state(path: Path, folder: Path) -> Generator[dict[str, _LessonFile]]:
             try:
                 stored: Mapping[str, Mapping[str, str]] = json.loads(path.read_text(encoding="utf-8"))["lessons"]
                 files = {id: _LessonFile(entry["name"], entry["raw"], entry["said"]) for id, entry in stored.items()}
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise InvalidInput(
                     f"{path} is damaged ({error}). Remove it: the next sync compares everything again."
                 ) from error

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from mulligan.app.config import parse
 from mulligan.app.plugin_files import real_path
 from mulligan.app.plugins import examine, file_of, parse_spec
 from mulligan.app.recipe import read_file
@@ -72,10 +72,7 @@ def _evaluator(folder: Path) -> Spec | None:
         return tests_spec(tests)
     if not settings.exists():
         return None
-    try:
-        values = tomllib.loads(read_file(str(settings), "evaluator file"))
-    except (ValueError, RecursionError) as error:  # a number with thousands of digits, or a thousand brackets
-        raise InvalidInput(f"{settings}: {error}.") from error
+    values = parse(settings, read_file(str(settings), "evaluator file"))
     name = values.pop("evaluator", None)
     if not isinstance(name, str):
         raise InvalidInput(f'{settings} needs the line evaluator = "name".')

@@ -167,7 +167,7 @@ def settings(roles: Sequence[str]) -> Callable[..., dict[str, dict[str, Any]]]:
             table = found.setdefault("evaluator" if role == "judge" else role, {})
             try:
                 table[key] = json.loads(value)
-            except ValueError:
+            except (ValueError, RecursionError):
                 table[key] = value
         return found
 

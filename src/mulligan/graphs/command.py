@@ -147,7 +147,7 @@ def _parameter(text: str) -> tuple[str, Any]:
         raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE.", param_hint="--param")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 

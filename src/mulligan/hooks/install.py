@@ -313,7 +313,7 @@ def trust(hooks: Iterable[Mapping[str, Any]], config: Path) -> Change:
     after = base + gap + "".join(f"\n{_MARK}\n{name}\n{state}\n" for name, state in tables.items())
     try:
         tomllib.loads(after.removeprefix("\ufeff"))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{config} cannot be changed: {error}. Nothing was written.") from None
     return Change(config, before, after, base if before is not None else None)
 

@@ -38,7 +38,7 @@ class ReplayedModel:
             export: Json = json.loads(text)
             rows = cast(list[dict[str, Any]], export["steps"])
             steps = [row for row in rows if _is_model(row)]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise InvalidInput(
                 f"replay:{file} is not an export of a run: create one with  mulligan runs export RUN > {file}"
             ) from None

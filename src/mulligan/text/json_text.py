@@ -31,7 +31,10 @@ class Member(NamedTuple):
 
 def loads(text: str) -> Any:
     """Returns the value of a text that may have comments and trailing commas. Raises `ValueError`."""
-    return json.loads(_EXTRA.sub(lambda match: match[1] or " ", text.removeprefix("\ufeff")))
+    try:
+        return json.loads(_EXTRA.sub(lambda match: match[1] or " ", text.removeprefix("\ufeff")))
+    except RecursionError as error:  # a thousand brackets
+        raise ValueError(str(error)) from None
 
 
 def add(text: str, path: Sequence[str], value: Any) -> str:

@@ -149,7 +149,7 @@ def _keys_in(file: Path) -> Mapping[str | None, Any]:
             if one.get("kty") in ALGORITHMS and one.get("use", "sig") == "sig":
                 with suppress(jwt.PyJWTError):  # of a curve that PyJWT does not know
                     keys[one.get("kid")] = jwt.PyJWK(one)
-    except (ValueError, TypeError, LookupError, AttributeError):
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         raise InvalidInput(f"--jwks {file} is not a set of public keys (JWKS, RFC 7517).") from None
     if not keys:
         raise InvalidInput(f"--jwks {file} contains no public signing key (RSA, EC or OKP).")

@@ -261,10 +261,12 @@ class Proof:
         """Opens a proof that was begun. Raises `InvalidInput` if the folder has none."""
         try:
             plan: dict[str, Any] = json.loads((into / PLAN).read_text(encoding="utf-8"))
+            plan["tasks"] = tuple(ProofTask(**task) for task in plan["tasks"])
+            return cls(Plan(**plan), into, sandbox)
         except FileNotFoundError:
             raise InvalidInput(f"{into} contains no comparison: {PLAN} is missing.") from None
-        plan["tasks"] = tuple(ProofTask(**task) for task in plan["tasks"])
-        return cls(Plan(**plan), into, sandbox)
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise InvalidInput(f"{into / PLAN} cannot be read: {error}.") from error
 
     @classmethod
     async def begin(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import secrets
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -18,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 
-from mulligan.app.config import Config, load
+from mulligan.app.config import Config, load, parse
 from mulligan.app.memory_config import MemorySettings, spec_of
 from mulligan.app.model_roles import Models
 from mulligan.app.plugin_files import is_own
@@ -155,10 +154,7 @@ def read_arm(text: str, config: Config, kind: str = "arm") -> Arm:
     file = Path(text).expanduser() if text.endswith(".toml") else ARMS / f"{text}.toml"
     if not text.endswith(".toml") and not file.is_file():
         return _arm_of_plugin(text, kind)
-    try:
-        table = tomllib.loads(read_file(str(file), "arm"))
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{file}: {error}.") from error
+    table = parse(file, read_file(str(file), "arm"))
     for key in table:
         if key not in ("summary", "scale", "memory"):
             raise InvalidInput(f"{file}: {UnknownName('key of an arm', key, ('summary', 'scale', 'memory'))}")

@@ -130,7 +130,7 @@ def _entries(transcript: str, call: str, size: int) -> Iterator[Mapping[str, Any
         if call.encode() in line:
             try:
                 record: Any = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue  # the first line is cut where the file is longer
             if isinstance(record, dict):
                 yield fields(record, "payload")  # pyright: ignore[reportUnknownArgumentType]

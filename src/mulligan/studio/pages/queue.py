@@ -55,7 +55,7 @@ async def commit(request: Request) -> Response:
     bank = await _bank_of(request)
     try:
         answer = json.loads(text_of(form_of(request), "answer"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"The answer is not JSON: {error}.") from error
     learned = await bank.commit(str(request.path_params["id"]), answer)
     if learned.failed:
