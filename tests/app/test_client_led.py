@@ -100,7 +100,7 @@ async def test_the_last_reflection_exhausts_it(store: SqliteStore) -> None:
     assert taken.over
     assert not taken.solved
     assert taken.episode.stop
-    assert (taken.episode.stop.reason, taken.episode.stop.detail) == ("exhausted", "1 of 1 tries used")
+    assert (taken.episode.stop.reason, taken.episode.stop.detail) == ("exhausted", "1 of 1 try used")
     assert "this episode is over: exhausted" in await client.refuses(act(2, 5))
 
 

@@ -169,7 +169,7 @@ async def test_what_a_pattern_or_the_model_finds_critical_is_checked(tmp_path: P
     assert again.check is None  # it was found harmless before
     assert around.check is not None
     assert last.check is not None
-    assert (last.check.asked, last.check.notes) == (False, ("The 2 checks of the episode are used up.",))
+    assert (last.check.asked, last.check.notes) == (False, ("The episode's limit of 2 checks is reached.",))
 
 
 @pytest.mark.parametrize(("unclear", "solved"), [("go_on", True), ("refuse", False)])

@@ -218,7 +218,7 @@ def test_solve_checks_on_the_command_line(here: Path, capsys: pytest.CaptureFixt
         main(["runs", "show", run])
     shown = capsys.readouterr().out
     assert "The ledger is needed." in shown
-    assert "The 1 checks of the episode are used up." in shown
+    assert "The episode's limit of 1 check is reached." in shown
 
 
 @pytest.mark.parametrize("actor", ["complete", "command:true"])

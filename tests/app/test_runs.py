@@ -317,7 +317,7 @@ async def test_a_fork_that_was_cut_off_is_resumed_as_any_run(store: SqliteStore)
 async def test_a_fork_with_nothing_to_do_is_refused_and_leaves_nothing(store: SqliteStore) -> None:
     first = await failed_once(store)
     model = mulligan.ScriptedModel([RIGHT])
-    with pytest.raises(InvalidInput, match=r"1 of 1 tries used.*tries=N"):
+    with pytest.raises(InvalidInput, match=r"1 of 1 try used.*tries=N"):
         await mulligan.resume(first.run, fork=True, strategy="none", evaluator=Doubles, model=model, store=store)
     with pytest.raises(InvalidInput, match=r"nothing to resume.*fork=True"):
         await mulligan.resume(first.run, limits={"trials": 3}, evaluator=Doubles, model=model, store=store)

@@ -82,8 +82,8 @@ async def scored(benchmark: Any, case: Case, code: str) -> Score:
 @pytest.mark.parametrize(
     ("code", "base", "plus", "said"),
     [
-        (RIGHT, 1, 1, "All 5 calls returned what they should."),
-        (ROW["prompt"] + ROW["canonical_solution"], 1, 1, "All 5"),
+        (RIGHT, 1, 1, "5 calls returned as expected."),
+        (ROW["prompt"] + ROW["canonical_solution"], 1, 1, "5 calls"),
         (PLUS_WRONG, 1, 0, "plus, call 2 of 3: halves([-3, 0.2]): returned [1.5, 0.1], not [-1.5, 0.1]"),
         ("    return [x // 2 for x in xs]", 0, 0, "base, call 2 of 2: halves([1]): returned [0], not [0.5]"),
         ("    pass", 0, 0, "returned None"),
@@ -157,7 +157,7 @@ async def test_arguments_have_the_types_that_json_lacks(
     row |= {"canonical_solution": f"def say(*args): return {seen!r}", "base_input": [given], "plus_input": {}}
     benchmark, [case] = loaded(tmp_path, "mbppplus", row)
     score = await scored(benchmark, case, "def say(*args):\n    return repr(list(args))")
-    assert (score.text, score.value) == ("All 1 calls returned what they should.", 1.0)
+    assert (score.text, score.value) == ("1 call returned as expected.", 1.0)
 
 
 @each_row(

@@ -150,8 +150,8 @@ async def test_all_of_the_time_may_go_into_one_hidden_test(tmp_path: Path, monke
         ([entry("a", GOOD, solved="yes")], "'solved' must be true or false"),  # pyright: ignore[reportArgumentType]
         ([entry("a", GOOD, prompt=None)], "'prompt' must be a string, not NoneType"),
         ([entry("a", GOOD, internal_tests="assert f(1)")], "'internal_tests' must be a list"),
-        ([entry("a", GOOD, outputs=("1", "2"))], "'feedback' has 2 strings for 1 implementations"),
-        ([entry("a", GOOD, GOOD)], "'feedback' has 0 strings, but 1 trials failed"),
+        ([entry("a", GOOD, outputs=("1", "2"))], "'feedback' has 2 strings for 1 implementation"),
+        ([entry("a", GOOD, GOOD)], "'feedback' has 0 strings, not 1: one per failure"),
     ],
 )
 def test_a_bad_file_is_refused_by_entry_and_key(content: object, match: str, tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_a_run_that_is_over_is_forked_with_another_strategy_and_more_trials(mull
     assert "--fork" in mulligan("runs", "resume", run, "--trials", "2").err
     refused = mulligan(*fork)
     assert refused.status == 2
-    assert "1 of 1 tries used" in refused.err
+    assert "1 of 1 try used" in refused.err
     ended = mulligan(*fork, "--trials", "2", "--set", "strategy.window=1", "--set", "reflector.check=false")
     assert (ended.status, ended.out) == (1, "longer, but wrong\n")
     said = ["resuming after 1 try", "try 1 of 2: lesson: wrong", "try 2 of 2: failed"]

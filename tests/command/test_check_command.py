@@ -90,7 +90,7 @@ async def test_a_check_that_hangs_has_failed(tmp_path: Path) -> None:
     check = Command("sh -c 'echo begun; sleep 60'", sandbox=LocalSandbox(level="none"), seconds=1)
     feedback = await judged(check, folder=tmp_path)
     assert feedback.passed is False
-    assert "stopped after 1 seconds" in feedback.text
+    assert "stopped after 1 second." in feedback.text
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ async def test_a_fork_goes_on_from_the_files_of_the_recorded_trial(tmp_path: Pat
     first = await mulligan.solve("Mend calc.py.", strategy="none", trials=1, **given)
     forked = await mulligan.resume(first.run, fork=True, strategy="last_attempt", limits={"trials": 2}, store=store)
     await store.close()
-    assert (stopped(first), stopped(forked)) == ("exhausted: 1 of 1 tries used", "exhausted: 2 of 2 tries used")
+    assert (stopped(first), stopped(forked)) == ("exhausted: 1 of 1 try used", "exhausted: 2 of 2 tries used")
     assert observed(forked) == ["mended add", "mended sub"], "the first trial's change is there, and not made again"
     assert forked.trials[0] == first.trials[0]
 

@@ -129,5 +129,5 @@ async def test_an_agent_that_is_held_is_stopped_in_time_with_its_children(bench:
     write(bench.tmp, "agent.py", TRIES + forks)
     episode = await bench.solve()
     assert "+x" in episode.trials[0].attempt.output
-    assert "stopped after 1 seconds" in judgement(episode).text
+    assert "stopped after 1 second." in judgement(episode).text
     assert running(bench.tmp) == []

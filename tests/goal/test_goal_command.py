@@ -11,9 +11,11 @@ from click.testing import CliRunner
 from each_row import each_row
 from goal_kit import Folder
 
+from mulligan.app.goals import in_words
 from mulligan.cli.main import cli
 from mulligan.core.errors import InvalidInput
 from mulligan.goals.person import MARKS, agent_above
+from mulligan.goals.setting import Wish, set_goal
 from mulligan.goals.state import Goals
 from mulligan.hooks.goal_prompt import wished
 from mulligan.hooks.holding import agents_that_hold
@@ -54,6 +56,15 @@ def test_a_goal_is_set_shown_paused_and_cleared(home: Path, place: Folder, monke
         assert run.invoke(cli, ["goal", action]).exit_code == 0
         assert place.now().state == state
     assert isinstance(run.invoke(cli, ["goal", "clear"]).exception, InvalidInput)
+
+
+def test_a_first_check_without_a_verdict_is_no_failure(place: Folder) -> None:
+    with Goals() as goals:
+        goal = set_goal(goals, Wish("python3 check.py", first_check=False), str(place.path), "", "person")
+        goals.keep_first(goal.id, {"passed": None, "text": "The judge was down."})
+        row = goals.goal(goal.id)
+        assert row is not None
+        assert "when set: no verdict" in in_words(goals, row)
 
 
 def test_an_agent_that_cannot_be_started_sets_no_goal(home: Path) -> None:

@@ -145,7 +145,7 @@ def test_other_delimiters_are_read_from_the_import_call_or_the_header(
         ("edges/IN.csv", "a,b\n1,2\n", r"the first two columns of edges must be from:LABEL and to:LABEL"),
         ("nodes/Cell.csv", "id:int\n1\n2\n1\n", r"Cell\.csv:4: a node with the label Cell appears twice: 1"),
         ("nodes/Cell.csv", "id:int\n1\nx\n", r"Cell\.csv:3: id is 'x', which is not a valid int"),
-        ("nodes/Cell.csv", "id:int,n\n1\n", r"Cell\.csv:2: 1 cells, but the header has 2"),
+        ("nodes/Cell.csv", "id:int,n\n1\n", r"Cell\.csv:2: 1 cell, but the header has 2"),
         ("nodes/Cell.csv", "id:number\n1\n", r"id has the unknown type 'number'\. Available: bool, boolean"),
         ("nodes/Cell.csv", "id:float\n1\n", r"the first column is the key: a string or an int, not float"),
         ("nodes/Cell.csv", "id,name,NAME\n1,2,3\n", r"the header has NAME twice"),

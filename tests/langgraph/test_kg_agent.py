@@ -256,7 +256,7 @@ def test_the_model_is_shown_a_bound_of_rows_and_the_result_keeps_all(where: Any,
     assert shown["result"] == result.tool_result[: len(shown["result"])]
     assert len(chat.asked[1][-1].text) < 4 * 4000 * 1.3
     assert shown["shown"].startswith(f"the first {len(shown['result'])} of 150 rows")
-    assert shown["truncated"] == "there are more than these 150 rows"
+    assert shown["truncated"] == "there are more than 150 rows"
 
 
 def test_the_model_is_told_whose_property_it_meant(graph: Graph, agent_on: Any) -> None:

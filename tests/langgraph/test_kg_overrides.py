@@ -92,7 +92,7 @@ def test_rows_of_its_own_are_capped_and_made_json(graph: Graph) -> None:
     answers = [[{"at": Path("x"), "n": {"deep": (1, 2)}}] * 5]
     result, _, _ = asked(type("Own", (OwnQueries,), {"answers": answers}), graph, draft(GOOD), revision(9), rows=2)
     assert result.tool_result == [{"at": "x", "n": {"deep": [1, 2]}}] * 2
-    assert result.note == "there are more than these 2 rows"
+    assert result.note == "there are more than 2 rows"
 
 
 def test_queries_of_its_own_may_be_asynchronous() -> None:

@@ -226,7 +226,7 @@ def test_a_graph_database_is_asked_and_what_it_says_goes_back(way: str) -> None:
     assert json.loads(found["reflexion"]["tool_result"]) == {
         "query": "answer 2",
         "result": [{"gene": "TBX21"}],
-        "truncated": "there are more than these 1 rows",
+        "truncated": "there are more than 1 row",
     }
     assert found["reflexion"]["stop"] == "unconfirmed", "rows end it, below a good score, too"
 

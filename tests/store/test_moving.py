@@ -154,7 +154,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run("migrate", "--from", f"sqlite:///{missing}", "--to", there)
     assert not missing.exists()
     run("status")
-    assert "equal in both stores" in run("migrate", "--from", there, "--to", f"sqlite:///{tmp_path}/copy.db")
+    assert "Equal in both stores: " in run("migrate", "--from", there, "--to", f"sqlite:///{tmp_path}/copy.db")
     assert "queue" in run("status")
     found = json.loads(run("status", "--json"))
     assert found["engine"]["version"] == str(len(MIGRATIONS))

@@ -239,9 +239,7 @@ async def test_an_account_whose_row_was_changed_is_found_by_its_record_again(tmp
 async def test_what_a_newer_mulligan_wrote_is_left_alone(tmp_path: Path, memory: Memory) -> None:
     sql(tmp_path / "m.db", f"UPDATE log SET schema = 99 {NEWEST}")
     found = await memory.lessons.verify(mend=True)
-    assert (
-        found[0].what == "1 records were written by a newer version of Mulligan. Upgrade it to check and repair them."
-    )
+    assert found[0].what == "A newer version of Mulligan wrote 1 record. Upgrade to check and repair them."
     assert not any(finding.mended for finding in found)
     sql(tmp_path / "m.db", f"UPDATE log SET schema = 1 {NEWEST}")
     assert await memory.lessons.verify() == []

@@ -19,6 +19,7 @@ from mulligan.core.records import Artifact, Attempt, Episode, Json, Outcome, Pas
 from mulligan.sessions.agents import NAMES, agent
 from mulligan.text.command_lines import split_line
 from mulligan.text.formatting import TOKENS, past_text, task_text
+from mulligan.text.plain import count
 from mulligan.text.thoughts import answer_of
 from mulligan.text.truncate import truncate_text
 
@@ -240,7 +241,7 @@ def _said(ran: Ran, tokens: int) -> str:
 def halted(ran: Ran, seconds: float) -> str | None:
     """Why the agent did not end normally; None if it did."""
     if ran.timed_out:
-        return f"the agent was stopped after {seconds:g} seconds"
+        return f"the agent was stopped after {count(seconds, 'second')}"
     if ran.exit_code is None:
         return "the agent was killed"
     return f"the agent ended with status {ran.exit_code}" if ran.exit_code else None

@@ -19,6 +19,7 @@ from mulligan.models.tool_answers import tool_text
 from mulligan.text.actions import refused
 from mulligan.text.formatting import layers_text, observed_text, past_text, task_text
 from mulligan.text.images import checked_count
+from mulligan.text.plain import count, count_of
 
 SLOTS = ("task", "recall", "past", "examples", "tools", "trajectory")
 _FORM = 'Calls have the form name(first="text", second=2), with commas between several. The functions (?: optional):'
@@ -90,7 +91,7 @@ class Interact:
                 done.append(step)
                 outcome = step.outcome or Outcome()
                 if not outcome.done and len(done) >= self._steps:
-                    outcome = replace(outcome, halted=f"{self._steps} steps were used up")
+                    outcome = replace(outcome, halted=f"{count_of(self._steps, 'step')} used up")
             return Attempt(done[-1].action, (Step(observation=beginning, images=first), *done), outcome)
 
     async def _tools(self, world: Environment, done: Sequence[Step]) -> Sequence[Tool]:
@@ -146,7 +147,9 @@ class Interact:
             if kept and room < 0:
                 break
             kept.append(step)
-        return [f"({len(steps) - len(kept)} earlier steps are left out here.)", *reversed(kept)]
+        left = len(steps) - len(kept)
+        note = f"({count(left, 'earlier step')} {'is' if left == 1 else 'are'} left out here.)"
+        return [note, *reversed(kept)]
 
 
 def _said(answer: Answer) -> str:

@@ -15,6 +15,7 @@ from mulligan.core.questions import Question
 from mulligan.core.records import Attempt, Episode, Outcome, Past, Step
 from mulligan.text.actions import parse_action
 from mulligan.text.formatting import TOKENS
+from mulligan.text.plain import count_of
 from mulligan.text.truncate import estimate
 
 
@@ -78,7 +79,7 @@ class React:
     def _halted(self, question: Question, done: int) -> str | None:
         """Why there is no further step, if there is none."""
         if done >= self._steps:
-            return f"{self._steps} steps were used up without an answer"
+            return f"{count_of(self._steps, 'step')} used up without an answer"
         tokens = sum(estimate(message.text) for message in question.messages)
         if self._most is not None and tokens > self._most:
             return f"before step {done + 1} the prompt has about {tokens} tokens, but only {self._most} are allowed"

@@ -17,6 +17,7 @@ from mulligan.core.protocols import Model, Prompts, World
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Outcome, Past, Step
 from mulligan.text.formatting import past_text
+from mulligan.text.plain import count_of
 
 SLOTS = ("recall", "past", "observation")
 
@@ -67,7 +68,7 @@ class Respond:
                 done.append(step)
                 observed, outcome = step.observation, step.outcome or Outcome()
                 if not outcome.done and len(done) > self._steps:
-                    outcome = replace(outcome, halted=f"{self._steps} answers were used up")
+                    outcome = replace(outcome, halted=f"{count_of(self._steps, 'answer')} used up")
             return Attempt(done[-1].action, tuple(done), outcome)
 
     def _sampling(self, episode: Episode, past: Past) -> Sampling:

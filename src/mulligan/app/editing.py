@@ -22,7 +22,7 @@ from mulligan.evaluators.human import Terminal, printable
 from mulligan.recording.drivers import led_by_graph
 from mulligan.recording.ledger import Ledger
 from mulligan.reflectors._editing import Choice
-from mulligan.text.plain import tries
+from mulligan.text.plain import count
 
 NO_TERMINAL = (
     "--edit-reflections asks a person at a terminal, and there is none here. Start it at one, or leave the option "
@@ -122,7 +122,7 @@ def _trial(episode: Episode, number: int | None) -> Trial:
         return failed[-1]
     if number is None or not 1 <= number <= len(episode.trials):
         which = f"no try {number}" if number is not None else "no failed try"
-        raise InvalidInput(f"Episode {episode.id} has {which}; it has {tries(len(episode.trials))}.")
+        raise InvalidInput(f"Episode {episode.id} has {which}; it has {count(len(episode.trials), 'try')}.")
     return episode.trials[number - 1]
 
 

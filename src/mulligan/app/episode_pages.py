@@ -16,6 +16,7 @@ from mulligan.core.protocols import StepRow, Store
 from mulligan.core.records import Episode
 from mulligan.text.images import format_of
 from mulligan.text.pages import Block
+from mulligan.text.plain import count
 from mulligan.text.secrets import mask_json
 
 
@@ -67,7 +68,7 @@ class EpisodePages:
         """The step with this number, from 1. Raises `NotFound`."""
         rows = await self.store.steps(self.episode.id)
         if not 1 <= number <= len(rows):
-            raise NotFound(f"Episode {self.episode.id} has {len(rows)} steps, not {number}.")
+            raise NotFound(f"Episode {self.episode.id} has {count(len(rows), 'step')}, not {number}.")
         row = rows[number - 1]
         messages = messages_of(row.request)
         settings = {name: part for name, part in table_of(row.request).items() if name != "messages"}

@@ -24,6 +24,7 @@ from mulligan.core.records import Artifact, Attempt, Check, Episode, Json, Past,
 from mulligan.evaluators.human import Terminal, printable
 from mulligan.models.steps import call_of
 from mulligan.text.formatting import refusal_text
+from mulligan.text.plain import count
 
 DEFAULT = "premortem"
 
@@ -95,7 +96,7 @@ class Lookout:
         elif self._count() >= limit:
             if because == "model":  # only the model would say whether it is critical
                 return None
-            check = Check(action, asked=False, notes=(f"The {limit} checks of the episode are used up.",))
+            check = Check(action, asked=False, notes=(f"The episode's limit of {count(limit, 'check')} is reached.",))
         else:
             check = self._valid(await self.foresight.check(ahead, because), ahead)
             if check.decision == "ask":

@@ -15,10 +15,11 @@ from mulligan.core.records import Json
 from mulligan.goals import message
 from mulligan.goals.database import Row
 from mulligan.goals.place import Place
-from mulligan.goals.state import OPEN, PASSED, Goals
+from mulligan.goals.state import ACTIVE, OPEN, PASSED, Goals
 from mulligan.goals.turn import RUN, stop
 from mulligan.sessions.agents import NAMES, agent
 from mulligan.sessions.events import Notice
+from mulligan.text.plain import count
 
 _PATIENCE = 86400.0
 
@@ -55,11 +56,11 @@ def in_words(goals: Goals, goal: Row) -> str:
     """The state of a goal in words: the tries, what still fails, and what was refused."""
     lines = [f"{goal.label}  in {goal.folder}: {goal.state}"]
     if goal.first:
-        lines.append(f"when set: {'passed' if goal.first['passed'] else 'failed'}")
+        lines.append(f"when set: {message.VERDICTS[goal.first['passed']]}")
     for work in goals.works(goal.id):
         tries = goals.tries(goal.id, work.agent, work.session)
-        state = work.why if work.state != OPEN else "in progress"
-        used = f"{len(tries)} of {goal.settings['trials']} tries"
+        state = work.why if work.state != OPEN else "in progress" if goal.state == ACTIVE else "ended"
+        used = f"{len(tries)} of {count(goal.settings['trials'], 'try')}"
         who = "started by --run" if work.agent == "run" else f"{work.agent} {work.session[:8]}"
         lines.append(f"run {work.episode} ({who}): {used}, {state}")
         lines += [f"  {attempt.n}. {message.in_short(attempt)}" for attempt in tries]
@@ -91,7 +92,7 @@ def run_agent(words: Sequence[str], task: str, folder: str, say: Callable[[str],
         goal = Place(folder).goal(goals.standing())
         if goal is None:
             raise InvalidInput('There is no goal here. Set one: mulligan goal "pytest -q"')
-        say(f"{goal.label}: at most {goal.settings['trials']} tries.")
+        say(f"{goal.label}: at most {count(goal.settings['trials'], 'try')}.")
         text = task
         while True:
             environ = {**os.environ, RUN: run}
@@ -114,6 +115,6 @@ def run_agent(words: Sequence[str], task: str, folder: str, say: Callable[[str],
             text = f"{task}\n\n{outcome.text}"
         work, current = goals.work(goal.id, "run", run), goals.goal(goal.id)
         reached = current is not None and current.state == PASSED
-        used = f"{len(goals.tries(goal.id, 'run', run))} of {goal.settings['trials']} tries"
+        used = f"{len(goals.tries(goal.id, 'run', run))} of {count(goal.settings['trials'], 'try')}"
         say(f"Goal reached: {used}." if reached else f"Goal not reached: {used}{f', {work.why}' if work else ''}.")
         return 0 if reached else 1

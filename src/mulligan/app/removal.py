@@ -25,6 +25,7 @@ from mulligan.core.home import home
 from mulligan.core.protocols import Brief, Store
 from mulligan.core.records import RESUMABLE, StopReason
 from mulligan.recording.leases import leased
+from mulligan.text.plain import count
 from mulligan.workspace.leftovers import Leftovers, leftovers, repository_of
 
 PAGE = 1000
@@ -148,7 +149,7 @@ def _removable_run(
 ) -> Removable:
     leftovers_of_run = tuple(left[id] for id in ids if id in left)
     ended = (reason or "not finished").replace("_", " ")
-    description = _described(f"{ended}, {trials} trial{'' if trials == 1 else 's'}", leftovers_of_run)
+    description = _described(f"{ended}, {count(trials, 'trial')}", leftovers_of_run)
     stays = next((_in_use(one) for one in leftovers_of_run if one.in_use), "")
     return Removable(run, description, stays, ids, leftovers_of_run)
 
@@ -181,7 +182,7 @@ def _described(beginning: str, left: Sequence[Leftovers]) -> str:
     repositories = dict.fromkeys(repository for one in left for repository in one.refs)
     parts = [beginning]
     parts += ["its working folder"] if any(one.working for one in left) else []
-    parts += [f"{states} state{'' if states == 1 else 's'} in {', '.join(repositories)}"] if states else []
+    parts += [f"{count(states, 'state')} in {', '.join(repositories)}"] if states else []
     return "; ".join(parts)
 
 

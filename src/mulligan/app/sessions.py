@@ -54,6 +54,7 @@ from mulligan.sessions.plain_command import plain
 from mulligan.sessions.records import Record, as_record, sample
 from mulligan.sessions.signature import digest, keys
 from mulligan.store import open_store
+from mulligan.text.plain import count
 
 AGENTS = readable()
 LOCK = "hooks-learning.lock"
@@ -236,8 +237,7 @@ async def judge_anew(journal: Journal) -> int:
     journal.set("rules", str(RULES))
     if unproven:
         message = (
-            f"{unproven} lessons that earlier rules found now count as unproven: they are shown once a session "
-            "confirms them."
+            f"Unproven now, and shown once a session confirms it: {count(unproven, 'lesson')} found by earlier rules."
         )
         journal.swallowed("", "learn", message)
     return unproven

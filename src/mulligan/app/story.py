@@ -67,7 +67,7 @@ from mulligan.text.pages import (
     leaves,
 )
 from mulligan.text.pages import markdown as page
-from mulligan.text.plain import count, one_line, tries, with_tries
+from mulligan.text.plain import count, one_line, with_tries
 from mulligan.text.reflections import after_lesson, quality_words
 from mulligan.text.states import DOING, verdict
 from mulligan.text.web_pages import html
@@ -326,7 +326,7 @@ def _leader(episode: Episode) -> str:
     """Who drives the episode, if it is an MCP client or a goal; else ""."""
     settings: Mapping[str, Any] = episode.head.settings
     if led_by_client(episode):
-        return f"a client over MCP, {tries(int(settings['trials']))} planned"
+        return f"a client over MCP, {count(int(settings['trials']), 'try')} planned"
     if not led_by_goal(episode):
         return ""
     agent = settings["coding_agent"]

@@ -15,6 +15,7 @@ from mulligan.core.errors import MulliganError, NotFound, RecordLost
 from mulligan.core.optional import MeasuringBank, with_defaults
 from mulligan.core.protocols import Bank, Learned
 from mulligan.core.records import Episode
+from mulligan.text.plain import count
 
 
 async def tell_outcome(bank: Bank, episode: Episode, notice: Notice) -> None:
@@ -58,8 +59,8 @@ async def teach_group(bank: Bank, episodes: Sequence[Episode], notice: Notice, *
     """
     unfinished = [episode for episode in episodes if not episode.over]
     if unfinished:
-        count = f"{len(unfinished)} of {len(episodes)} trajectories did not finish"
-        notice(f"nothing was learned yet: {count}; resume the run to finish them")
+        which = f"{len(unfinished)} of {count(len(episodes), 'trajectory')} did not finish"
+        notice(f"nothing was learned yet: {which}; resume the run to finish it")
         return
     if not contrast:
         for episode in episodes:
@@ -134,4 +135,4 @@ def memory_command(agent_id: str | None, *words: str) -> str:
 def _count(ids: Sequence[str], what: str, thing: str = "lesson") -> str:
     if not ids:
         return ""
-    return f"{len(ids)} {thing}{'' if len(ids) == 1 else 's'} {what}: {', '.join(id[:8] for id in ids)}"
+    return f"{count(len(ids), thing)} {what}: {', '.join(id[:8] for id in ids)}"

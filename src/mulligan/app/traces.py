@@ -33,6 +33,7 @@ from mulligan.core.errors import MulliganError, StoreError
 from mulligan.core.home import home
 from mulligan.core.protocols import Evaluator, Learned, Model
 from mulligan.core.write_ahead import keep_log
+from mulligan.text.plain import count
 
 FILE = "traces.db"
 _MAX_WAIT = 3600.0
@@ -221,7 +222,7 @@ class TraceLearner:
             state="nothing",
         )
         if known:
-            later = f"{len(keys) - known} of its spans came later" if known < len(keys) else ""
+            later = f"{count(len(keys) - known, 'span')} of it came later" if known < len(keys) else ""
             return replace(result, state="known", why_not=later)
         if run.error:
             return replace(result, state="error", why_not=run.error)

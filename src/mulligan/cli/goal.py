@@ -130,7 +130,8 @@ def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
     with Goals() as goals:
         there = set_goal(goals, wish, folder, str(load().store), "person", begin=lambda: say(warning))
     first = there.first
-    state = "" if not first else " It passes now." if first["passed"] else " It fails now, as it should."
+    states = {True: " It passes now.", False: " It fails now, as it should.", None: " It gives no verdict yet."}
+    state = states[first["passed"]] if first else ""
     if first and first["text"].startswith("The check was stopped"):
         state = f" {first['text'].splitlines()[0]} --check-seconds gives it more."
     say(f"The goal of {there.folder} is: {there.label}.{state}")

@@ -136,7 +136,7 @@ def _page(lesson: Lesson, trial: Trial | None = None) -> str:
     if trial:
         stopped = f"{trial.met}, to which you objected" if trial.met else "none"
         lines.append(
-            f"    proposed guard: {one_line(trial.pattern, MAX_PATTERN)} (of {trial.calls:,} recorded calls, it "
+            f"    proposed guard: {one_line(trial.pattern, MAX_PATTERN)} (of {count(trial.calls, 'recorded call')}, it "
             f"would have stopped {stopped})"
         )
     elif pattern := pattern_of(lesson):

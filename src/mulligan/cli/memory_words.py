@@ -62,8 +62,7 @@ def lesson_rows(lessons: Sequence[Lesson], *, banks: bool) -> str:
 
 def notebook_page(entries: Sequence[Lesson], project: str) -> str:
     """The notebook of a project, with the ids of its entries."""
-    facts = f"{len(entries)} {'fact' if len(entries) == 1 else 'facts'}"
-    head = f"The notebook of {project or 'the unnamed project'}: {facts}"
+    head = f"The notebook of {project or 'the unnamed project'}: {count(len(entries), 'fact')}"
     pages = [clean(f"{entry.id[:SHORT]} {entry_text(entry)}") for entry in entries]
     return "\n".join([head, *pages])
 

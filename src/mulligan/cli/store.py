@@ -93,7 +93,7 @@ def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> No
     from mulligan.store.postgresql.schema import setup as make
 
     ran = make(address, role, agent=agent_id)
-    say(f"The tables are up to date ({ran} migrations ran)." if ran else "The tables were up to date.")
+    say(f"The tables are up to date ({count(ran, 'migration')} ran)." if ran else "The tables were up to date.")
     if role:
         say(f"The role {role} may serve {'all agents' if agent_id is None else f'the agent {agent_id!r}'}.")
 
@@ -123,7 +123,7 @@ def migrate(source: str, target: str) -> None:
         async with open_store(source) as here, open_store(target) as there:
             return sum(one.compared for one in await move(here, there, tell))
 
-    say(f"{asyncio.run(main())} rows are equal in both stores.")
+    say(f"Equal in both stores: {count(asyncio.run(main()), 'row')}.")
 
 
 @store.command()

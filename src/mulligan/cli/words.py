@@ -31,7 +31,6 @@ from mulligan.recording.drivers import led_by_graph
 from mulligan.text.figures import used
 from mulligan.text.lessons import condensed_by
 from mulligan.text.plain import count as count
-from mulligan.text.plain import tries as tries
 from mulligan.text.plain import with_tries
 from mulligan.text.states import DOING, state_of, verdict
 
@@ -61,7 +60,7 @@ def _most(episode: Episode, limits: Limits) -> str:
     """Returns the limit as the user set it, in tries or in steps of a graph."""
     steps = episode.head.settings.get("max_steps") if led_by_graph(episode) else None
     if steps is None:
-        return tries(limits.trials)
+        return count(limits.trials, "try")
     revisions = f" and {count(steps - 1, 'revision')}" if steps > 1 else ""
     return f"{count(steps, 'step')} (a draft{revisions})"
 
@@ -136,7 +135,7 @@ def entry(episode: Episode, event: Event, limits: Limits) -> Entry | None:
                 more += f" (note: {notes})"
             return replace(learned, more=more)
         case Resumed() | Forked():
-            return Entry("note", f"resuming after {tries(len(episode.trials))}")
+            return Entry("note", f"resuming after {count(len(episode.trials), 'try')}")
         case Acted() | Stopped() | Revised() | Rated():
             return None
 
@@ -152,7 +151,7 @@ def changes(episode: Episode) -> list[str]:
     one, other = (clean(trial.attempt.output).strip().splitlines() for trial in (first, last))
     diff = list(unified_diff(one, other, f"try {first.number}", f"try {last.number}", lineterm="", n=2))
     if len(diff) > CHANGES:
-        rest = f"({len(diff) - CHANGES} more lines: mulligan runs show {episode.run} --full)"
+        rest = f"({count(len(diff) - CHANGES, 'more line')}: mulligan runs show {episode.run} --full)"
         return [*diff[:CHANGES], rest]
     return diff
 

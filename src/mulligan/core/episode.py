@@ -219,7 +219,7 @@ def _next_in_search(episode: Episode, expansion: int) -> Move | Stop:
 def _limit_reached(episode: Episode, limits: Limits) -> Stop | None:
     """The stop for a limit that is reached, if any."""
     if len(episode.trials) >= limits.trials:
-        return Stop("exhausted", f"{limits.trials} of {limits.trials} tries used")
+        return Stop("exhausted", f"{limits.trials} of {limits.trials} {'try' if limits.trials == 1 else 'tries'} used")
     same = limits.identical if episode.plan.expansion is None else None  # siblings may be alike
     if same is not None and len(episode.trials) >= same:
         newest = (trial.attempt for trial in episode.trials[-same:])

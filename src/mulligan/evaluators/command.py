@@ -19,6 +19,7 @@ from mulligan.core.protocols import Job, Ran, Sandbox
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Step
 from mulligan.text.command_lines import split_line
 from mulligan.text.evidence import evidence_of, findings_of
+from mulligan.text.plain import count
 from mulligan.text.runner_reports import (
     REPORTS,
     Report,
@@ -245,7 +246,9 @@ class Command:
         if ran.level.startswith("unconfined") and _PERMISSION_DENIED.search(output):
             note += "Note: the check may write to the workspace, $TMPDIR and the folders of its setting `writable`.\n"
         if ran.timed_out:
-            return self._feedback(False, f"{note}The check was stopped after {self._seconds:g} seconds.\n{output}")
+            return self._feedback(
+                False, f"{note}The check was stopped after {count(self._seconds, 'second')}.\n{output}"
+            )
         if why := _not_run(ran):
             return self._feedback(None, f"{note}The check could not run: {why}.\n{output}")
         earlier = self._earlier_reports(before)

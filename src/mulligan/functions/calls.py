@@ -59,7 +59,7 @@ from mulligan.recording.bridge import pause, portal
 from mulligan.recording.outages import Outages
 from mulligan.strategies.evidence import Evidence
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
-from mulligan.text.plain import one_line, tries
+from mulligan.text.plain import count, one_line
 from mulligan.text.secrets import mask, mask_json
 
 T = TypeVar("T")
@@ -395,7 +395,7 @@ class Call:
         if episode.solved and best is not None:
             return Result(value, episode)
         newest = episode.trials[-1].feedback if episode.trials else None
-        why = f"{self._settings.name} was not solved in {tries(len(episode.trials))} ({_reason(stop)})"
+        why = f"{self._settings.name} was not solved in {count(len(episode.trials), 'try')} ({_reason(stop)})"
         message = f"{why}: {one_line(newest.text, 500)}" if newest and newest.text else why
         if self._settings.options.unsolved == "raise" or best is None:
             raise NotSolved(message, episode, value) from self._last_error

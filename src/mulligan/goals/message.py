@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from mulligan.text.plain import count
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from mulligan.goals.database import Row
 
 TAG = "mulligan-goal"
+VERDICTS = {True: "passed", False: "failed", None: "no verdict"}
 MAX_MESSAGE = 10_000
 """Characters that an agent gets at once."""
 LESSONS = 1_100
@@ -67,9 +70,7 @@ def failed(goal: Row, try_row: Row, earlier: Sequence[Row], *, late: bool = Fals
             "The last try failed in the same way. Before you change anything: what did you expect your last change "
             "to do, why did it not do that, and what would you do differently?"
         )
-    parts.append(
-        f"Continue; {left} {'try' if left == 1 else 'tries'} left. What you say about the result does not count."
-    )
+    parts.append(f"Continue; {count(left, 'try')} left. What you say about the result does not count.")
     return _with_output(parts, try_row)
 
 
@@ -103,7 +104,7 @@ def in_short(try_row: Row) -> str:
     """A try on one line."""
     if try_row.unchanged:
         return "nothing was changed"
-    verdict = {1: "passed", 0: "failed", None: "no verdict"}[try_row.passed]
+    verdict = VERDICTS[try_row.passed]
     first = next(iter(try_row.keys), "")
     return f"{verdict}{f': {_plain(first)[:_MAX_CAUSE]}' if first and not re.fullmatch('[0-9a-f]{64}', first) else ''}"
 

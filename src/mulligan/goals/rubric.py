@@ -19,6 +19,7 @@ from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
 from mulligan.evaluators.model_judge import ModelJudge
 from mulligan.models.catalog import open_model
 from mulligan.text.formatting import labelled
+from mulligan.text.plain import count
 from mulligan.text.truncate import estimate
 from mulligan.workspace import states
 
@@ -81,7 +82,7 @@ async def judge(settings: Mapping[str, Any], env: Mapping[str, str], folder: str
         evaluator = ModelJudge(rubric=rubric, model=open_model(model), prompts=ShippedPrompts(), tokens=2 * TOKENS)
         feedback = await asyncio.wait_for(evaluator.evaluate(episode), settings["seconds"])
     except TimeoutError:
-        return Feedback(None, f"The model {model} did not answer within {settings['seconds']:g} seconds.")
+        return Feedback(None, f"The model {model} did not answer within {count(settings['seconds'], 'second')}.")
     except MulliganError as error:
         return Feedback(None, f"The model {model} could not be asked: {error}")
     note = f"the model {model} judged this by a rubric, the weakest judge: nothing was run"

@@ -27,6 +27,7 @@ from mulligan.graphs.tables import (
     unique,
     value,
 )
+from mulligan.pages import count
 from mulligan.plugins import InvalidInput
 
 _HEADER = "-header.csv"
@@ -186,7 +187,9 @@ def _records(file: _File) -> Iterator[tuple[str, list[str]]]:
                     continue  # the string continues on the next line
                 if cells != [""]:
                     if len(cells) != len(file.parts):
-                        raise InvalidInput(f"{path}:{began}: {len(cells)} cells, but the header has {len(file.parts)}.")
+                        raise InvalidInput(
+                            f"{path}:{began}: {count(len(cells), 'cell')}, but the header has {len(file.parts)}."
+                        )
                     yield f"{path}:{began}", cells
                 began, text = number + 1, ""
             if text:

@@ -16,7 +16,7 @@ import click
 from mulligan.graphs.opening import load_graph, open_graph
 from mulligan.graphs.protocol import ROWS, SECONDS, Graph, GraphSchema, Rows
 from mulligan.graphs.sample import SEED, write_sample
-from mulligan.pages import one_line
+from mulligan.pages import count, one_line
 from mulligan.plugins import InvalidInput, QueryError
 from mulligan.terminal import Group, clean, columns, emit, say
 
@@ -51,7 +51,8 @@ def server_options(command: Callable[..., None]) -> Callable[..., None]:
 def sample(folder: str, seed: int | None) -> None:
     """Write a small biomedical graph to FOLDER as CSV files. The data is invented; only the gene symbols are real."""
     written = write_sample(Path(folder), SEED if seed is None else seed)
-    say(f"Wrote {sum(written.values()):,} rows in {len(written)} files, and schema_info.json, to {folder}")
+    files = count(len(written), "file")
+    say(f"Wrote {count(sum(written.values()), 'row')} in {files}, and schema_info.json, to {folder}")
     say(f"To build a graph from these files: mulligan graph load {folder} --into FILE")
 
 
@@ -125,9 +126,7 @@ def query(
         emit("\n".join(json.dumps(row, ensure_ascii=False) for row in found.rows))
     elif found.rows:
         emit(table(found.columns, found.rows))
-    say(
-        f"{len(found.rows)} row{'' if len(found.rows) == 1 else 's'}{', and there are more' if found.truncated else ''}"
-    )
+    say(f"{count(len(found.rows), 'row')}{', and there are more' if found.truncated else ''}")
 
 
 def _with_graph(where: str, user: str | None, database: str | None, work: Callable[[Graph], Awaitable[T]]) -> T:

@@ -25,6 +25,7 @@ from mulligan.graphs.tables import (
     unique,
     value,
 )
+from mulligan.pages import count
 from mulligan.plugins import InvalidInput
 
 
@@ -104,7 +105,7 @@ def _records(path: Path, wide: int | None) -> Iterator[tuple[str, list[str]]]:
                     continue
                 where = f"{path}:{reader.line_num}"
                 if wide is not None and len(cells) != wide:
-                    raise InvalidInput(f"{where}: {len(cells)} cells, but the header has {wide}.")
+                    raise InvalidInput(f"{where}: {count(len(cells), 'cell')}, but the header has {wide}.")
                 yield where, cells
         except (csv.Error, UnicodeDecodeError) as error:
             raise InvalidInput(f"{path}:{reader.line_num}: {error}.") from None

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from mulligan.graphs.protocol import quoted
 from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Row, Tables, Value
+from mulligan.pages import count
 from mulligan.plugins import GraphError, InvalidInput, require
 
 TYPES = {
@@ -165,7 +166,7 @@ def _fitting(rows: Iterator[Any], columns: Sequence[Column]) -> Iterator[Any]:
     row: Row
     for row in rows:
         if len(row.values) != len(columns):
-            raise InvalidInput(f"{row.where}: {len(row.values)} values for {len(columns)} columns.")
+            raise InvalidInput(f"{row.where}: {count(len(row.values), 'value')} for {count(len(columns), 'column')}.")
         yield row
 
 

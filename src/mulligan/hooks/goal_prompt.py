@@ -19,6 +19,7 @@ from mulligan.hooks.holding import agents_that_hold
 from mulligan.hooks.recall import store_file
 from mulligan.sessions.agents import CodingAgent
 from mulligan.sessions.events import Notice
+from mulligan.text.plain import count
 
 _LINE = re.compile(r"\A\s*/?mulligan-goal\b[ \t:]*(.*)")
 _OPTION = re.compile(r"\s*--(tries|trials|protect|max-seconds|sandbox)[ =](\S+)")
@@ -56,7 +57,7 @@ def _obey(goals: Goals, of: CodingAgent, notice: Notice, line: str) -> str:
             (pause if line == "pause" else resume)(goals, there, "person")
         now = goals.goal(there.id) or there
         tries = goals.tries(there.id, notice.agent, notice.session)
-        used = f"{len(tries)} of {there.settings['trials']} tries"
+        used = f"{len(tries)} of {count(there.settings['trials'], 'try')}"
         return f"The goal {there.label} is {now.state}; this session has used {used}."
     wish = wished(line)
     holding = agents_that_hold(notice.folder, wish.trials, of.name)

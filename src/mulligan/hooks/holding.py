@@ -7,6 +7,7 @@ from pathlib import Path
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import doctor, install
 from mulligan.sessions.agents import CodingAgent, agent
+from mulligan.text.plain import count
 
 
 def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
@@ -43,6 +44,7 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
         lines.append(f"Kept working: {of.title}{tried}.")
         if 0 < of.holds_in_row < trials:
             lines.append(
-                f"{of.title} ends a turn after {of.holds_in_row} blocked stops in a row, whatever --tries says."
+                f"{of.title} ends a turn after {count(of.holds_in_row, 'blocked stop')} in a row, whatever --tries "
+                "says."
             )
     return [*lines, *not_held]

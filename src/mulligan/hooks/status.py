@@ -20,6 +20,7 @@ from mulligan.hooks.recall import Known, Reader, store_file
 from mulligan.hooks.swallowed import Swallowed, fallback_errors
 from mulligan.sessions.records import inner_list
 from mulligan.store.sqlite.file_errors import disk_problem
+from mulligan.text.plain import count
 
 BANK_TIMEOUT = 5.0
 """Seconds that the bank has to answer. A thread that waits for a disk that hangs cannot be ended, only left."""
@@ -210,10 +211,10 @@ def _may_go(lesson: Known, shown: Sequence[Shown], now: float) -> str:
     at_failures = [showing for showing in showings if showing.moment == "failure" and showing.again is not None]
     in_vain = all(showing.again for showing in at_failures) and not any(showing.done for showing in showings)
     if in_vain and len(at_failures) >= MIN_USELESS_SHOWINGS:
-        return f"shown at {len(at_failures)} failures, and the error occurred again each time"
+        return f"shown at {count(len(at_failures), 'failure')}, and the error occurred again each time"
     last = max([lesson.created, *(showing.at for showing in showings)])
     if not lesson.kept and now - last > STALE:
-        return f"a candidate not seen for {int((now - last) / 86400)} days"
+        return f"a candidate not seen for {count(int((now - last) / 86400), 'day')}"
     return ""
 
 

@@ -15,7 +15,7 @@ from mulligan.langgraph.calling import invoke
 from mulligan.langgraph.journalled import as_messages, journalled
 from mulligan.langgraph.state import Reading, text_of
 from mulligan.langgraph.working import here
-from mulligan.pages import answer_of, labelled
+from mulligan.pages import answer_of, count, labelled
 from mulligan.plugins import BadAnswer, InvalidInput, Json, Prompt
 from mulligan.running import both_ways, finish, parse, read_object
 
@@ -232,7 +232,7 @@ async def until_valid(
             problem = str(error) or type(error).__name__
             kind = type(error) if isinstance(error, BadAnswer) else BadAnswer
         messages += correction(message, problem)
-    raise kind(f"The model gave no valid answer in {times} attempts. The last problem: {problem}")
+    raise kind(f"The model gave no valid answer in {count(times, 'attempt')}. The last problem: {problem}")
 
 
 def correction(message: Any, problem: str) -> list[BaseMessage]:

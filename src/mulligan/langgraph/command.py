@@ -13,6 +13,7 @@ import click
 
 from mulligan.graphs.command import table
 from mulligan.langgraph.options import GraphOptions
+from mulligan.pages import count
 from mulligan.plugins import Episode, InvalidInput, RecordLost
 from mulligan.running import Acted, Event, to_json
 from mulligan.terminal import (
@@ -183,9 +184,8 @@ def came_of(observation: str) -> str:
     found: Mapping[str, Any] = json.loads(observation)
     if "error" in found:
         return str(found["error"])
-    count = len(found["result"])
     more = f", {found['shown']}" if "shown" in found else ""
-    return f"{count} row{'' if count == 1 else 's'}{more}"
+    return f"{count(len(found['result']), 'row')}{more}"
 
 
 def answer(result: ReflexionAgentResult, episode: Episode) -> dict[str, Any]:

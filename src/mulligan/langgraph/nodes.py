@@ -37,6 +37,7 @@ from mulligan.langgraph.state import (
     text_of,
 )
 from mulligan.langgraph.working import Recorder, Work, log
+from mulligan.pages import count
 from mulligan.plugins import (
     Attempt,
     BadAnswer,
@@ -307,7 +308,7 @@ class Nodes:
             return move if isinstance(move, Stop) else None
         if judgement.missing:
             return Stop("absent", judgement.missing)
-        used = f"{work.steps} of {self.steps} steps used"
+        used = f"{work.steps} of {count(self.steps, 'step')} used"
         return _unsure(work, used) or replace(move, detail=used)
 
     async def _unrevised(self, work: Work, tool: ToolMessage, error: BadAnswer) -> dict[str, Any]:
@@ -332,7 +333,7 @@ class Nodes:
         if end_reason and feedback is not None and feedback.passed is None:
             return await self._stopped(work, Stop("unconfirmed", f"{end_reason}; {feedback.text}"), tool)
         if isinstance(move, Stop):
-            used = f"{work.steps} of {self.steps} steps used"
+            used = f"{work.steps} of {count(self.steps, 'step')} used"
             stop = replace(move, detail=used) if move.reason == "exhausted" else move
             return await self._stopped(work, stop, tool)
         if move.kind == "reflect":

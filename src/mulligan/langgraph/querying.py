@@ -20,7 +20,7 @@ from mulligan.graphs.schema_check import Checked, check_query
 from mulligan.graphs.values import Link, Links, Missing, link_values, probe_values, shown, with_plain_days
 from mulligan.langgraph.asking import recorded
 from mulligan.langgraph.graph_texts import has_values, result_in
-from mulligan.pages import truncate_text
+from mulligan.pages import count, truncate_text
 from mulligan.plugins import InvalidInput, Json, QueryError
 from mulligan.running import portal
 
@@ -165,7 +165,7 @@ class Querying:
                 return {**outcome, "error": truncate_text(str(error), ERROR_TOKENS)}
             outcome["result"] = [*found.rows]
             if found.truncated:
-                outcome["truncated"] = f"there are more than these {len(found.rows)} rows"
+                outcome["truncated"] = f"there are more than {count(len(found.rows), 'row')}"
             if is_own and (not any(map(has_values, found.rows)) or (self.judged and _is_zero(found.rows))):
                 outcome |= await self._absent(checked.query, question)
             if is_own and self.judged and question:
@@ -298,4 +298,4 @@ def _values(outcome: Mapping[str, Json]) -> set[str]:
 
 
 def _amount(rows: Sequence[Json]) -> str:
-    return f"{len(rows)} row{'' if len(rows) == 1 else 's'}" if has_values(rows) else "no rows"
+    return count(len(rows), "row") if has_values(rows) else "no rows"

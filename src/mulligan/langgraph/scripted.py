@@ -16,6 +16,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
+from mulligan.pages import count
 from mulligan.plugins import InvalidInput, Json, ModelError
 
 Line: TypeAlias = "str | dict[str, Json] | list[dict[str, Json]] | AIMessage | Exception"
@@ -93,9 +94,9 @@ class ScriptedChat(BaseChatModel):
     def _line(self, number: int, messages: list[BaseMessage]) -> Line:
         if number > len(self.answers):
             last = messages[-1].text[:80] if messages else ""
-            there = f"{len(self.answers)} answer{'' if len(self.answers) == 1 else 's'}"
             raise ModelError(
-                f"The script has {there} but was asked for number {number}. Add one. The messages end with {last!r}."
+                f"The script has {count(len(self.answers), 'answer')} but was asked for number {number}. Add one. "
+                f"The messages end with {last!r}."
             )
         return self.answers[number - 1]
 

@@ -31,7 +31,7 @@ from mulligan.core.protocols import Brief
 from mulligan.core.records import Episode, Lesson
 from mulligan.mcp_server.messages import protocol_errors
 from mulligan.mcp_server.prompts import Prompts, arguments_of
-from mulligan.text.plain import encodable, one_line
+from mulligan.text.plain import count, encodable, one_line
 from mulligan.text.secrets import mask, mask_json
 from mulligan.text.times import moment
 
@@ -192,9 +192,12 @@ def _id(uri: str, kind: str) -> str:
 def _of_episode(brief: Brief) -> types.Resource:
     ended = brief.stop or "not ended"
     agent = f", agent {brief.agent}" if brief.agent else ""
-    trials = "1 trial" if brief.trials == 1 else f"{brief.trials} trials"
     return _resource(
-        EPISODES, brief.id, "episode", brief.prompt, f"Episode: {ended}, {trials}{_day(brief.started)}{agent}"
+        EPISODES,
+        brief.id,
+        "episode",
+        brief.prompt,
+        f"Episode: {ended}, {count(brief.trials, 'trial')}{_day(brief.started)}{agent}",
     )
 
 

@@ -9,6 +9,7 @@ from functools import cache
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Brief, StepRow
 from mulligan.core.records import Episode
+from mulligan.text.plain import count
 
 ASKED = "ask_graph"
 """The setting of a record that holds how a graph database was asked, which is needed to resume the run."""
@@ -72,7 +73,7 @@ def driver(episode: Episode) -> str:
     who = f"the graph {settings['graph']}" if "graph" in settings else str(settings.get("agent", "a graph"))
     parts = [f"driven by {who} (LangGraph)"]
     parts += [f"tool {settings['tool']}"] if "tool" in settings else []
-    parts += [f"at most {settings['max_steps']} steps"] if "max_steps" in settings else []
+    parts += [f"at most {count(settings['max_steps'], 'step')}"] if "max_steps" in settings else []
     parts += [f"thread {settings['thread']}"] if may_wait(episode) and "thread" in settings else []
     return ", ".join(parts)
 

@@ -31,16 +31,17 @@ def escaped(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def count(number: int, thing: str) -> str:
-    """Returns a number of things, such as "1 lesson" or "2 lessons"."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+def count(number: float, thing: str) -> str:
+    """Returns a number of things, such as "1 lesson", "1,200 lessons" or "2 tries"."""
+    things = f"{thing[:-1]}ies" if re.search(r"[^aeiou]y\Z", thing) else f"{thing}s"
+    return f"{number:{',' if isinstance(number, int) else 'g'}} {thing if number == 1 else things}"
+
+
+def count_of(number: int, thing: str) -> str:
+    """Returns a number of things as the subject of a sentence in the past, such as "1 step was" or "2 steps were"."""
+    return f"{count(number, thing)} {'was' if number == 1 else 'were'}"
 
 
 def with_tries(text: str) -> str:
     """Returns a text of the record with "try" in place of "trial"."""
     return re.sub(r"\btrial(s?)\b", lambda match: "tries" if match[1] else "try", text)
-
-
-def tries(number: int) -> str:
-    """Returns a number of tries, such as "1 try" or "2 tries"."""
-    return f"{number} {'try' if number == 1 else 'tries'}"

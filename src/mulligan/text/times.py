@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 from mulligan.core.errors import InvalidInput
+from mulligan.text.plain import count
 
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24}
 _SPAN = re.compile(r"(\d{1,6})([hdw])")
@@ -64,4 +65,4 @@ def moment(at: float, form: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
 def age(at: float) -> str:
     """Returns a day and how many days ago it was, such as "2026-01-31, 34 days ago"."""
     days = int((time.time() - at) // _DAY)
-    return f"{day(at)}, {days} day{'' if days == 1 else 's'} ago" if days > 0 else day(at)
+    return f"{day(at)}, {count(days, 'day')} ago" if days > 0 else day(at)

@@ -14,6 +14,7 @@ from mulligan.core.errors import InvalidInput, ToolError
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
 from mulligan.models.providers import check_proxies
+from mulligan.text.plain import count
 from mulligan.tools._folder import OneTool, parameters
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class HttpGet(OneTool):
             async with asyncio.timeout(self._seconds), httpx2.AsyncClient(timeout=self._seconds) as client:
                 return await self._got(client, url)
         except (TimeoutError, httpx2.TimeoutException):
-            raise ToolError(f"{url} did not answer within {self._seconds:g} seconds") from None
+            raise ToolError(f"{url} did not answer within {count(self._seconds, 'second')}") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise ToolError(f"{url} could not be fetched: {str(error) or type(error).__name__}") from None
 

@@ -16,6 +16,7 @@ from mulligan.core.errors import InvalidInput, ToolError, UnknownName
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
 from mulligan.text.known_secrets import KnownSecrets
+from mulligan.text.plain import count
 from mulligan.text.secret_rules import secrets_of
 from mulligan.tools._mcp_connection import Connection, Tail, over_http, over_stdio
 
@@ -113,7 +114,7 @@ class Mcp:
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
-        late = f"it did not answer within {self._seconds:g} seconds"
+        late = f"it did not answer within {count(self._seconds, 'second')}"
         try:
             async with asyncio.timeout(self._seconds):
                 yield await self._connected().client()

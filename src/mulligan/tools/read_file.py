@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from mulligan.core.errors import ToolError
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
+from mulligan.text.plain import count
 from mulligan.tools._folder import OneTool, located, opened, parameters, tool_errors
 
 SHOWN = 11_500
@@ -68,7 +69,7 @@ def _part(text: str, first: int) -> str:
     """As many lines from `first` on as fit, and where to continue."""
     lines = text.removesuffix("\n").split("\n")
     if first > len(lines):
-        raise ToolError(f"the file has only {len(lines)} lines")
+        raise ToolError(f"the file has only {count(len(lines), 'line')}")
     last, size = first, len(lines[first - 1])
     while last < len(lines) and size + len(lines[last]) < SHOWN:
         size += len(lines[last]) + 1

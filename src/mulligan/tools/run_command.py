@@ -9,6 +9,7 @@ from mulligan.core.errors import InvalidInput, ToolError
 from mulligan.core.protocols import Job, Ran, Sandbox
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
+from mulligan.text.plain import count
 from mulligan.tools._folder import OneTool, parameters
 
 OUT, ERR = 8_000, 3_000
@@ -70,7 +71,7 @@ def _encodes(text: str) -> bool:
 
 def _answer(ran: Ran, seconds: float) -> str:
     if ran.timed_out:
-        how = f"stopped after {seconds:g} seconds"
+        how = f"stopped after {count(seconds, 'second')}"
     else:
         how = "killed" if ran.exit_code is None else f"exit status {ran.exit_code}"
     out, err = _shortened(ran.stdout, OUT), _shortened(ran.stderr, ERR)

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from mulligan.core.errors import ToolError
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
+from mulligan.text.plain import count
 from mulligan.tools._folder import OneTool, located, opened, parameters, tool_errors
 
 
@@ -43,7 +44,7 @@ class WriteFile(OneTool):
         with tool_errors(path), opened(self._folder, parts[:-1], make=True) as folder:
             before = _before(folder, parts[-1], path)
             _replace(folder, parts[-1], data, before)
-        return f"{path} was {'written' if before is None else 'replaced'}: {len(data):,} bytes."
+        return f"{path} was {'written' if before is None else 'replaced'}: {count(len(data), 'byte')}."
 
 
 def _before(folder: int, name: str, path: str) -> int | None:

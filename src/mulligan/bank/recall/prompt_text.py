@@ -10,6 +10,7 @@ from typing import TypeVar
 from mulligan.core.lesson_history import RULE
 from mulligan.core.records import Lesson, Recall
 from mulligan.text.formatting import labelled
+from mulligan.text.plain import count
 from mulligan.text.times import age
 from mulligan.text.truncate import estimate
 
@@ -130,15 +131,15 @@ def age_note(lesson: Lesson) -> str:
     return f", as of {age(lesson.time)}" if lesson.date is not None or lesson.expires is not None else ""
 
 
-def _left_out(count: int) -> str:
-    return f"({count} more {'lesson' if count == 1 else 'lessons'} did not fit here.)"
+def _left_out(left_out: int) -> str:
+    return f"({count(left_out, 'more lesson')} did not fit here.)"
 
 
 def held_back(recall: Recall) -> str:
     """How many lessons were held back, and the most relevant of them; "" if none was."""
     if not recall.filtered:
         return ""
-    text = f"{recall.filtered} {'lesson' if recall.filtered == 1 else 'lessons'} held back"
+    text = f"{count(recall.filtered, 'lesson')} held back"
     if recall.held is None:
         return text
     title = " ".join(recall.held.title.split())

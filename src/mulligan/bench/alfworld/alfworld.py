@@ -16,6 +16,7 @@ from typing import Any
 
 from mulligan.bench.alfworld import _env_results as env_results
 from mulligan.bench.alfworld._env_results import EnvResult
+from mulligan.pages import count
 from mulligan.plugins import Case, Episode, InvalidInput, Method, ResultFile, Score, Source, Spec, Task, read_text
 
 KINDS: Mapping[str, str] = {
@@ -92,7 +93,7 @@ class Alfworld:
         for each in self.earlier:
             if each.name not in names:
                 raise InvalidInput(
-                    f"{path} belongs to different data: it has {each.name!r}, but there are {games} games here."
+                    f"{path} belongs to different data: it has {each.name!r}, but here is {count(games, 'game')}."
                 )
         return {each.name: each for each in self.earlier}
 

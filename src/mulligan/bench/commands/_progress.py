@@ -14,7 +14,7 @@ from mulligan.bench.harness.running import Finished
 from mulligan.cli.counting import Counting, about
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
 from mulligan.cli.terminal import emit, one_line, say
-from mulligan.cli.words import Entry, count, reason, tries
+from mulligan.cli.words import Entry, count, reason
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.episode import Event, Move, due
 from mulligan.core.limits import Limits
@@ -64,7 +64,7 @@ class Progress:
         done = self._counts.total()
         trials = max((len(mark.scores) for mark in result.episodes), default=0)
         ended = f"{done} of {len(run.cases)}: {one_line(result.case, 80)}: {result.status}"
-        line = f"{ended}, {tries(trials)}{self._take_verdicts(run, result)}, {result.seconds:.1f} s"
+        line = f"{ended}, {count(trials, 'try')}{self._take_verdicts(run, result)}, {result.seconds:.1f} s"
         why = reason(result.text.strip(), f"{run.id}.{result.position}") if result.status == "error" else ""
         self._counting.show(Entry(STATE_OF_STATUS.get(result.status, "note"), line, why, self._left(run, done)))
         if len(self._errors) < SAME_ERRORS:
@@ -114,7 +114,11 @@ class Progress:
         if self._json:
             emit(json.dumps({"run": run.id, "benchmark": run.benchmark, **numbers}))
         else:
-            rest = ", ".join(f"{number} {name}" for name, number in numbers.items() if name not in ("n", "solved"))
+            rest = ", ".join(
+                count(number, "error") if name == "errors" else f"{number} {name}"
+                for name, number in numbers.items()
+                if name not in ("n", "solved")
+            )
             (emit if self._stdout else self._counting.say)(f"{run.id}: {counts['solved']} of {n} solved, {rest}")
         if counts["error"]:
             self._counting.say(f"run the cases with errors again: {self._command} --resume {run.id}")

@@ -17,6 +17,7 @@ from mulligan.cli.main import run
 from mulligan.cli.options import BENCH_ROLES, format_option, quiet_option, settings
 from mulligan.cli.terminal import emit, say
 from mulligan.core.rates import rate
+from mulligan.text.plain import count
 
 
 @click.command("score")
@@ -67,7 +68,7 @@ def _table(scored: Scored) -> str:
     interval = "" if share.low is None else f" (95 % interval of the rate: {share.low:.3f} to {share.high:.3f})"
     lines = [f"{scored.benchmark}: {solved} of {n} solved{interval}"]
     if len(scored.judged) > n:
-        lines.append(f"{len(scored.judged)} samples; a case is solved when any of its samples is")
+        lines.append(f"{count(len(scored.judged), 'sample')}; a case is solved when any of its samples is")
     lines += [f"pass@{k}: {value:.4f}" for k, value in scored.pass_at().items()]
     lines += [f"{part} pass@{k}: {value:.4f}" for part in scored.parts() for k, value in scored.pass_at(part).items()]
     for status, cases in {**ids, "no sample": scored.missing}.items():

@@ -29,6 +29,7 @@ from mulligan.core.errors import ClusterError, InvalidInput, StoreError
 from mulligan.core.extras import require
 from mulligan.recording.holders import birth
 from mulligan.store import file_of, parse_address
+from mulligan.text.plain import count
 
 HERE = "ray"
 """The place of a Ray on this machine, started for the run."""
@@ -118,10 +119,10 @@ class _Place:
     def summary(self, parallel: int) -> str:
         """A sentence that says where the cases run."""
         at_once = min(parallel, int(self.cpus / self.share(parallel) + 1e-6))
-        where = "this machine" if not self.elsewhere else f"{len(self.machines)} machines"
+        where = "this machine" if not self.elsewhere else count(len(self.machines), "machine")
         less = f" (not {parallel}: {CASES_PER_CPU} share a CPU at most)" if at_once < parallel else ""
         stays = f" They work in folders of {socket.gethostname()}, and stay there." if self.node is not None else ""
-        return f"On {self.on}: {where}, {self.cpus:g} CPUs, {at_once} cases at once{less}.{stays}"
+        return f"On {self.on}: {where}, {count(self.cpus, 'CPU')}, {count(at_once, 'case')} at once{less}.{stays}"
 
 
 class _RayWorkers:

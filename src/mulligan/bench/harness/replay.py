@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import itertools
 import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from itertools import count, zip_longest
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,7 +34,7 @@ from mulligan.core.protocols import Evaluator, Store
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Case, Episode, Json, Spec, Task, Usage
 from mulligan.evaluators.internal_tests import made
-from mulligan.text.plain import escaped
+from mulligan.text.plain import count, escaped
 from mulligan.text.programs import runs_by_itself, typed, whole
 from mulligan.text.python_code import parsed, with_others
 
@@ -113,10 +113,14 @@ def _episode(where: str, entry: dict[str, Any], ids: set[str]) -> Published:
         raise InvalidInput(f"{where}: 'implementations' is empty, but each trial has one.")
     for key in ("feedback", "reflections"):
         if len(lists[key]) > trials:
-            raise InvalidInput(f"{where}: {key!r} has {len(lists[key])} strings for {trials} implementations.")
+            raise InvalidInput(
+                f"{where}: {key!r} has {count(len(lists[key]), 'string')} for {count(trials, 'implementation')}."
+            )
     if len(lists["feedback"]) < trials - 1:
-        raise InvalidInput(f"{where}: 'feedback' has {len(lists['feedback'])} strings, but {trials - 1} trials failed.")
-    names = (texts["name"] + (f"#{number}" if number > 1 else "") for number in count(1))
+        raise InvalidInput(
+            f"{where}: 'feedback' has {count(len(lists['feedback']), 'string')}, not {trials - 1}: one per failure."
+        )
+    names = (texts["name"] + (f"#{number}" if number > 1 else "") for number in itertools.count(1))
     id = next(name for name in names if name not in ids)
     ids.add(id)
     feedback_or_none = (*lists["feedback"], *[""] * trials)
@@ -398,7 +402,7 @@ def _hint_of_end(log: Published, episode: Episode) -> str:
 
 def first_difference(expected: str, got: str, room: int = 500) -> tuple[str, str]:
     """The first line in which both texts differ, shortened to `room` characters around the difference."""
-    lines = zip_longest(expected.split("\n"), got.split("\n"), fillvalue="(nothing)")
+    lines = itertools.zip_longest(expected.split("\n"), got.split("\n"), fillvalue="(nothing)")
     logged, replayed = next(((a, b) for a, b in lines if a != b), ("", ""))
     same = next((n for n, (a, b) in enumerate(zip(logged, replayed, strict=False)) if a != b), 0)
     begin = 0 if max(len(logged), len(replayed)) <= room else max(same - room // 4, 0)

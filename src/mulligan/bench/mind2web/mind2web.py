@@ -13,6 +13,7 @@ from typing import Literal, cast
 
 from mulligan.bench.mind2web._choosing import StepScore, rates, step_scores, totals
 from mulligan.bench.mind2web._tasks import WebTask, tasks_of
+from mulligan.pages import count
 from mulligan.plugins import Case, Episode, InvalidInput, Json, Method, Score, Source, Spec, Task
 
 STEPS = 1000
@@ -83,7 +84,7 @@ class Mind2Web:
         """1 if all steps are right. Each part is the mean of a metric over the steps of the task."""
         steps = self._step_scores(case.id, episode)
         right = sum(int(step.success) for step in steps)
-        return Score(float(right == len(steps)), f"{right} of {len(steps)} steps are right.", rates(steps))
+        return Score(float(right == len(steps)), f"right: {right} of {count(len(steps), 'step')}.", rates(steps))
 
     def summary(self, episodes: Mapping[str, Episode]) -> Mapping[str, Json]:
         """Mind2Web's metrics over these tasks, and the choice at each step, by the names of the files for them."""

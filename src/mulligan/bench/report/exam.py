@@ -20,6 +20,7 @@ from mulligan.core.protocols import Store
 from mulligan.core.rates import LEVEL, rate
 from mulligan.core.records import Json
 from mulligan.text.pages import Block, Facts, Heading, Line, Table
+from mulligan.text.plain import count
 
 ALL_FACTS_CHANGE = re.compile(r"\b(?:database|game)\b")
 """The streams in which all facts change, so that nothing learned before the change can help after it."""
@@ -119,7 +120,7 @@ def find_faults(report: StreamReport, fillings: Mapping[str, set[str]] = {}) -> 
     """Sentences about what makes the figures of a stream wrong. fillings: see `filling_worlds`."""
     name = _name(report)
     if report.ended < report.legs:
-        yield f"{name}: unfinished: {report.ended} of {report.legs} legs."
+        yield f"{name}: unfinished: {report.ended} of {count(report.legs, 'leg')}."
     for row in report.rows:
         if row.arm == NONE and row.recalled_tokens:
             yield f"{name}: a leaking control: the arm without memory was shown a memory in case {row.case}."

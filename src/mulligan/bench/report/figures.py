@@ -35,6 +35,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.core.rates import Paired, Rate, paired, rate
 from mulligan.core.records import Episode, Json, Usage
+from mulligan.text.plain import count
 
 ORACLE = "oracle"
 """The `source` of feedback from an evaluator that knows the target."""
@@ -378,7 +379,7 @@ def compare(a: Recorded, b: Recorded) -> Comparison:
         raise InvalidInput(f"{refusal}: no case finished in both runs.")
     pairs = [pair for case in shared if None not in (pair := (verdicts_a[case], verdicts_b[case]))]
     if not pairs:
-        raise InvalidInput(f"{refusal}: of {len(shared)} shared cases, none has a verdict in both runs.")
+        raise InvalidInput(f"{refusal}: of {count(len(shared), 'shared case')}, none has a verdict in both runs.")
     counts = paired(*(pairs.count(pair) for pair in ((True, True), (True, False), (False, True), (False, False))))
     samples = _over_samples(a, b) if _in_clusters(a) or _in_clusters(b) else None
     return Comparison(

@@ -18,6 +18,7 @@ from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Json, Trial
 from mulligan.text.pages import Block, Facts, Fence, Heading, Line, Section, Table, markdown
+from mulligan.text.plain import count
 from mulligan.text.web_pages import html
 
 Form: TypeAlias = Literal["md", "html"]
@@ -101,8 +102,7 @@ def write_gallery(
         for result in recorded.results
         if every or not result.solved
     ]
-    count = f"{len(shown)} case{'' if len(shown) == 1 else 's'}"
-    index: list[Block] = [Heading(1, f"Gallery: {count}{'' if every else ' not solved'}")]
+    index: list[Block] = [Heading(1, f"Gallery: {count(len(shown), 'case')}{'' if every else ' not solved'}")]
     try:
         if target.suffix in FORMS:
             form = FORMS[target.suffix]

@@ -21,6 +21,7 @@ from mulligan.core.rates import Rate
 from mulligan.core.records import Usage
 from mulligan.text.figures import used, when, zone
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
+from mulligan.text.plain import count
 
 MAX_LISTED_FILES = 3
 """More data files than this are summed up in one hash."""
@@ -74,7 +75,7 @@ def _repeats(figures: Figures) -> str:
     last = estimated[-1]
     means = {"pass@1": estimated[0].estimate, f"pass@{last.k}": last.estimate, f"pass^{last.k}": last.every}
     shares = ", ".join(f"{name} {_mean(mean, '.1%')[0]}" for name, mean in means.items())
-    return f"{len(figures.episodes)} episodes of each case: {shares}"
+    return f"{count(len(figures.episodes), 'episode')} of each case: {shares}"
 
 
 def _sentence(one: Comparison, a: str, b: str) -> str:
@@ -83,7 +84,11 @@ def _sentence(one: Comparison, a: str, b: str) -> str:
         interval = f" (95 % interval {interval_of(one.samples, '+.3f')})" if one.samples.low is not None else ""
         return f"{b} against {a}: mean score {one.samples.value:+.3f}{interval}, p {number(one.p, '.3g')}."
     counts, more = one.counts, one.counts.only_b - one.counts.only_a
-    cases = f"{abs(more)} {'more' if more > 0 else 'fewer'} of {counts.n} cases than" if more else "as many cases as"
+    cases = (
+        f"{abs(more)} {'more' if more > 0 else 'fewer'} of {count(counts.n, 'case')} than"
+        if more
+        else "as many cases as"
+    )
     points = f"{100 * counts.difference:+.0f} points, 95 % interval {100 * counts.low:+.0f} to {100 * counts.high:+.0f}"
     return f"{b} solved {cases} {a}: {points}, p {number(one.p, '.3g')}."
 
@@ -151,7 +156,7 @@ def _data(files: Mapping[str, str]) -> str:
     kinds = Counter(Path(name).suffix or "other" for name in files)
     listed = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
     over_all = sha256("".join(f"{sha}  {name}\n" for name, sha in sorted(files.items())).encode()).hexdigest()
-    return f"{len(files)} files ({listed}), sha256 over their hashes and names {over_all}; each: --format json"
+    return f"{count(len(files), 'file')} ({listed}), sha256 over their hashes and names {over_all}; each: --format json"
 
 
 # --- tables of figures ----------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Json
 from mulligan.text.charts import Chart, Curve, Point, counting_ticks
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
+from mulligan.text.plain import count
 from mulligan.text.truncate import estimate as tokens_of
 
 REFERENCES = (NONE, "history")
@@ -519,13 +520,13 @@ def _point(position: int, means: Sequence[float]) -> Point:
 def stream_page(report: StreamReport, picture: Picture | None = None) -> list[Block]:
     """The report as a page. picture: the learning curve."""
     choice, base = report.choice, report.choice.base
-    unfinished = "" if report.ended == report.legs else f"unfinished: {report.ended} of {report.legs} legs"
+    unfinished = "" if report.ended == report.legs else f"unfinished: {report.ended} of {count(report.legs, 'leg')}"
     blocks: list[Block] = [Heading(1, f"Stream {report.run.id}")]
     blocks += [Line(strong=report.scripted.upper())] if report.scripted else []
     facts = {
         "Tasks": report.run.benchmark.removeprefix(STREAM),
         "Model": report.model or UNKNOWN,
-        "Cases": f"{max((row.position for row in report.rows), default=0)} in {choice.orders} orders",
+        "Cases": f"{max((row.position for row in report.rows), default=0)} in {count(choice.orders, 'order')}",
         "Arms": ", ".join(arm.name for arm in choice.arms),
         "Seed": str(base.seed),
         "Ended": unfinished,
@@ -596,8 +597,9 @@ def _note_on(report: StreamReport) -> str:
     enough = report.choice.orders >= FEW
     note = (
         "Score of the same cases in the same orders; intervals clustered by "
-        f"{report.clusters}{' and order' if enough else ''}, p corrected for {len(report.differences)} comparisons by "
-        "Holm. Could show: the smallest difference that this stream would have found with a power of 80 %."
+        f"{report.clusters}{' and order' if enough else ''}, p corrected for "
+        f"{count(len(report.differences), 'comparison')} by Holm. Could show: the smallest difference that this "
+        "stream would have found with a power of 80 %."
     )
     fewer = f" With fewer than {FEW} orders, the intervals say nothing about other orders: --orders {FEW}."
     return note if enough else note + fewer

@@ -15,6 +15,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.hooks import codex_trust, install
 from mulligan.hooks.project import allow
 from mulligan.sessions.agents import NAMES, CodingAgent, Scope, agent
+from mulligan.text.plain import count
 
 _PAST = 30
 """Days of past sessions that are looked for."""
@@ -82,7 +83,7 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
 def _summary(of: CodingAgent, change: install.Change) -> str:
     """What is written, without the text of the file."""
     events = list(dict.fromkeys(hook.event for hook in of.hooks))
-    what = f"{len(events)} hooks ({', '.join(events)})" if events else "a plug-in"
+    what = f"{count(len(events), 'hook')} ({', '.join(events)})" if events else "a plug-in"
     kept = "" if change.before is None else "; everything else in it is kept"
     return f"{of.title}: {what} in {change.path}{kept}."
 

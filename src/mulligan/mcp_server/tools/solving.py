@@ -14,7 +14,7 @@ from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.records import Episode, Feedback, Json, Trial
 from mulligan.mcp_server.tool import SOLVE, Call, Reply
-from mulligan.text.plain import one_line
+from mulligan.text.plain import count, one_line
 from mulligan.text.truncate import truncate_text
 
 log = logging.getLogger("mulligan.serve")
@@ -118,7 +118,7 @@ class ToolWatch:
         before, at = len(episode.trials) - 1, f"trial {len(episode.trials)} of {self._trials}"
         match event:
             case Recalled(recall):
-                self._report(0.1, _line(f"recalled {len(recall.lessons)} lessons", recall.note))
+                self._report(0.1, _line(f"recalled {count(len(recall.lessons), 'lesson')}", recall.note))
             case Acted():
                 self._report(before + 0.4, f"{at}: tried")
             case Evaluated(_, feedback):

@@ -20,6 +20,7 @@ from mulligan.core.records import Episode, Feedback
 from mulligan.oracle.python import programs, wire
 from mulligan.oracle.python.feedback import shorter
 from mulligan.oracle.python.names import foreign
+from mulligan.text.plain import count
 
 RELATIVE_TOLERANCE = 1e-07
 FLOAT_TOLERANCE = 1e-06
@@ -191,7 +192,7 @@ class Calls:
                 return Feedback(None, f"The canonical program gives no result. {reason}", source=SOURCE)
             problem = problem or await self._wrong(code, part, canonical)
             passed[part] = not problem
-        text = problem or f"All {sum(map(len, self._parts.values()))} calls returned what they should."
+        text = problem or f"{count(sum(map(len, self._parts.values())), 'call')} returned as expected."
         score = sum(passed.values()) / len(passed)
         return Feedback(all(passed.values()), text, score, SOURCE, evidence={"parts": passed})
 

@@ -49,6 +49,7 @@ from mulligan.store.sqlite.rows import (
     unreadable,
 )
 from mulligan.store.sqlite.schema import expected, missing, missing_columns, recreate
+from mulligan.text.plain import count
 
 _EPISODE_TABLES = ("events", "steps", "files", "leases", "shown")
 
@@ -227,9 +228,8 @@ def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Fault]:
     if any(not fault.mended for fault in faults):
         raise Damaged([replace(fault, mended=False) for fault in faults])
     if newer := _newer_records(db):
-        faults.append(
-            Fault(f"{newer} records were written by a newer version of Mulligan. Upgrade it to check and repair them.")
-        )
+        wrote = f"A newer version of Mulligan wrote {count(newer, 'record')}."
+        faults.append(Fault(f"{wrote} Upgrade to check and repair them."))
         mend = False
     faults += _schema(db, mend)
     bad_lines: set[int] = set()

@@ -15,6 +15,7 @@ from itertools import islice
 
 from mulligan.bench.streams._drawing import MAX_POINTS, generator, odd_names, points
 from mulligan.bench.streams.reader.database import CODE, COLUMN, TABLE, Inquiry
+from mulligan.pages import count
 from mulligan.plugins import Outcome, Step, parse_action
 
 THINGS: Mapping[str, tuple[str, Mapping[str, tuple[str, ...]]]] = {
@@ -190,8 +191,8 @@ class Database:
             return f"Error: {error}."
         columns = [column[0] for column in cursor.description or ()]
         lines = [" | ".join(map(_cell, row)) for row in (columns, *rows[:SHOWN])]
-        more = f"only the first {SHOWN} rows are shown" if len(rows) > SHOWN else f"{len(rows)} rows"
-        return "\n".join([*lines, "(1 row)" if len(rows) == 1 else f"({more})"])
+        more = f"only the first {SHOWN} rows are shown" if len(rows) > SHOWN else count(len(rows), "row")
+        return "\n".join([*lines, f"({more})"])
 
 
 def _cell(value: object) -> str:
