@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -18,9 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from toy_streams import Learner, arm, tasks
 
 from mulligan.app.config import load
+from mulligan.bench.commands import bench
 from mulligan.bench.harness.plan import in_phases
 from mulligan.bench.harness.running import resume_benchmark
 from mulligan.bench.harness.stream import StreamChoice, in_order, legs_of, read_arm, resume_stream, run_stream
@@ -347,6 +350,20 @@ async def test_a_stream_is_no_run(store: Store, tmp_path: Path) -> None:
         await read_run(store, run.id)
     with pytest.raises(InvalidInput, match="is not a stream"):
         await resume_stream(f"{run.id}-none-1", model=model, store=store)
+
+
+async def test_bench_report_prints_a_stream(store: Store, tmp_path: Path) -> None:
+    run = await ran(store, tasks(tmp_path, FAMILIES, 1), Learner(), arm(tmp_path), orders=1)
+
+    async def said(*arguments: str) -> str:
+        result = await asyncio.to_thread(CliRunner().invoke, bench, arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    assert f"mulligan bench report {run.id}" in await said("runs")
+    assert "lessons" in await said("report", run.id)
+    report = await read_stream(store, run.id)
+    assert json.loads(await said("report", run.id, "--format", "json")) == report.to_json()
 
 
 async def test_a_stream_over_other_cases_is_not_taken_up(store: Store, tmp_path: Path) -> None:

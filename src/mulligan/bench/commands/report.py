@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from mulligan.bench.report.figures import Recorded, Report, as_json, make_report, read_run
+from mulligan.bench.commands._output import json_text
+from mulligan.bench.harness.plan import is_stream
+from mulligan.bench.report.figures import Recorded, as_json, make_report, read_run
 from mulligan.bench.report.gallery import targets_of, write_gallery
 from mulligan.bench.report.page import page, summary
 from mulligan.bench.report.plot import by_tries, check_ending, write
+from mulligan.bench.report.stream import StreamReport, read_stream, stream_page
 from mulligan.cli.options import format_option
 from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import drawn, page_text, put, say
 from mulligan.core.protocols import Store
-from mulligan.text.pages import Picture, markdown, plain
+from mulligan.core.records import Json
+from mulligan.text.pages import Block, markdown, plain
 from mulligan.text.web_pages import html
 
 STYLES = ((r"(Run|Solved) ", "bold"), (r"(Cost|All tables)", "dim"), (r"SCRIPTED", "yellow"))
@@ -43,14 +47,25 @@ def command(
     every: bool,
     show_targets: bool,
 ) -> None:
-    """Report the figures of one or more runs, and compare each run with the first."""
+    """Report the figures of one or more runs, and compare each run with the first. Or report one stream."""
     if (every or show_targets) and gallery is None:
         raise click.UsageError("--all and --show-targets need --gallery PATH.")
     if plot is not None:
         check_ending(plot)
 
+    async def read_one_stream(store: Store) -> StreamReport | None:
+        return await read_stream(store, runs[0]) if is_stream(await store.benches.run(runs[0])) else None
+
     async def read_runs(store: Store) -> list[Recorded]:
         return [await read_run(store, run) for run in runs]
+
+    if len(runs) == 1 and (stream := with_store(read_one_stream)):
+        if plot or gallery:
+            raise click.UsageError(
+                f"{runs[0]} is a stream: its curve is written by bench stream --resume ID --into DIR."
+            )
+        put(_rendered(stream_page(stream), stream.to_json(), form, output), output)
+        return
 
     recorded = with_store(read_runs)
     report = make_report(recorded)
@@ -62,16 +77,15 @@ def command(
         put(drawn(plain(summary(report)).splitlines(), STYLES), output)
         say(f"All tables: mulligan bench report {' '.join(runs)} --full")
     else:
-        put(_rendered(report, form, picture, output), output)
+        put(_rendered(page(report, picture), as_json(report), form, output), output)
     if gallery is not None:
         say(write_gallery(gallery, recorded, "html" if form == "html" else "md", every, targets))
 
 
-def _rendered(report: Report, form: str, picture: Picture | None, output: str | None) -> str:
+def _rendered(blocks: Sequence[Block], data: Json, form: str, output: str | None) -> str:
     """The whole report in a format. output: the file that it is written to, if it is not printed."""
     if form == "json":
-        return json.dumps(as_json(report), ensure_ascii=False, indent=2, allow_nan=False)
-    blocks = page(report, picture)
+        return json_text(data)
     if form == "html":
         return html("Benchmark report", blocks)
     if form == "md":

@@ -55,7 +55,7 @@ def _cells(run: dict[str, Any]) -> tuple[str, ...]:
     began = when(run["created"])
     if run["benchmark"].startswith(STREAM):
         tasks = run["benchmark"].removeprefix(STREAM)
-        return run["run"], began, tasks, "a stream", f"mulligan bench stream --resume {run['run']}"
+        return run["run"], began, tasks, "a stream", f"mulligan bench report {run['run']}"
     method = " with ".join(name for name in (run["method"], run["strategy"]) if name) or "-"
     result = f"{run['ended']} of {run['cases']} ended, {run['solved']} solved"
     return run["run"], began, run["benchmark"], method, result

@@ -409,9 +409,14 @@ def choice_json(choice: BenchOptions) -> dict[str, Any]:
     }
 
 
+def is_stream(run: BenchRun) -> bool:
+    """Whether this is the record of a stream, whose legs are runs of their own."""
+    return run.benchmark.startswith(STREAM)
+
+
 def refuse_stream(run: BenchRun) -> None:
     """Raises `InvalidInput` for the record of a stream, which is not a run."""
-    if run.benchmark.startswith(STREAM):
+    if is_stream(run):
         raise InvalidInput(f"{run.id} is a stream of several runs: mulligan bench stream --resume {run.id}")
 
 

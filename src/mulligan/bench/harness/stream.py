@@ -26,7 +26,7 @@ from mulligan.app.recipe import read_file
 from mulligan.app.session import Session, opened_store
 from mulligan.bench.harness.banks import TextBank
 from mulligan.bench.harness.cases import Hooks
-from mulligan.bench.harness.plan import STREAM, BenchOptions, choice_json, choice_of, make_plan
+from mulligan.bench.harness.plan import STREAM, BenchOptions, choice_json, choice_of, is_stream, make_plan
 from mulligan.bench.harness.running import Finished, run_or_resume
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.codec import digest
@@ -305,7 +305,7 @@ async def resume_stream(
 async def stream_record(store: Store, id: str) -> BenchRun:
     """The record of a stream. Raises `NotFound`, and `InvalidInput` for a run that is not a stream."""
     run = await store.benches.run(id)
-    if not run.benchmark.startswith(STREAM):
+    if not is_stream(run):
         raise InvalidInput(f"{run.id} is not a stream but a single run: mulligan bench run --resume {run.id}")
     return run
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mulligan.bench.harness.plan import STREAM, options_of_today
+from mulligan.bench.harness.plan import is_stream, options_of_today
 from mulligan.bench.report.figures import make_report, read_run
 from mulligan.bench.report.page import page, solved_by_tries, summary
 from mulligan.bench.report.plot import by_tries, spending
@@ -76,7 +76,7 @@ async def _row(store: Store, run: BenchRun) -> BenchRow:
     named = " with ".join(str(name) for name in (options.get("method"), options.get("strategy")) if name)
     return BenchRow(
         run,
-        method=None if run.benchmark.startswith(STREAM) else named,
+        method=None if is_stream(run) else named,
         model=str(run.options.get("model") or ""),
         counts=Counter[str](result.status for result in results),
     )
