@@ -48,9 +48,9 @@ An agent is a folder with an `AGENT.md` in it. The file begins with front matter
 | `react` | thinks and calls tools until it calls `finish` | the text of AGENT.md |
 | `oneshot` | answers with one model call | the text of AGENT.md |
 
-`mulligan add reflexion NAME` makes a folder that works at once, and `mulligan lint` lists the mistakes in a folder,
-with file and line, before any model is called. A key that is not on this page is an error for `lint`; `mulligan run`
-warns about it and continues.
+`mulligan add reflexion NAME` creates a folder that works immediately, and `mulligan lint` lists the mistakes in a
+folder, with file and line, before any model is called. A key that is not on this page is an error for `lint`;
+`mulligan run` warns about it and continues.
 
 The front matter is the plain part of YAML: text, numbers, `true` and `false`, lists and tables. Anchors, tags and dates
 are refused. A file is UTF-8 and at most 1 MB.
@@ -115,9 +115,9 @@ Read STYLE.md with read_file first. Run `ruff check` with run_command before you
 """
 
 _PROJECT = """
-`mulligan.toml` marks the folder of a project: Mulligan looks for it in the working folder and upward. All keys are
-optional, and so is the file. `mulligan init` writes a file that works at once, and `mulligan lint` lists the mistakes
-in a file, line by line.
+`mulligan.toml` marks the folder of a project: Mulligan looks for it in the working folder and the folders above it. All
+keys are optional, and so is the file. `mulligan init` writes a file that works immediately, and `mulligan lint` lists
+the mistakes in a file, line by line.
 
 **Roles of models.** Agents name a role (`thinker`, `worker`, or one of your own), and this file assigns a model to it.
 `thinker`, `worker` and `default` always exist: if you do not set them, they are the `model` of this file, or the

@@ -93,7 +93,7 @@ def test_a_name_that_cannot_be_one_is_refused_with_what_was_meant(tmp_path: Path
     with pytest.raises(InvalidInput) as bad:
         add("oneshot", name, tmp_path)
     assert kebab(name) == meant
-    assert str(bad.value).endswith(f" Write {meant}." if meant else "is not.")
+    assert str(bad.value).endswith(f" Write {meant}." if meant else f"not {name!r}.")
     assert tree(tmp_path) == {}
 
 

@@ -94,7 +94,7 @@ def test_a_dry_run_shows_the_turns_of_what_cannot_be_learned_from(mulligan: Run,
     (here / "mine.txt").write_text("Assistant: hello")
     ended = mulligan("learn", "mine.txt", "--dry-run")
     assert (ended.status, ended.out) == (2, "turn  who        what\n1     assistant  hello\n")
-    assert "no user message gives the task" in ended.err
+    assert "no user message states the task" in ended.err
 
 
 def test_without_a_model_nothing_is_kept_and_the_option_is_named(mulligan: Run) -> None:

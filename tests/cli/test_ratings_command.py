@@ -104,8 +104,8 @@ People's scores of results and their judges: 1 of each, too few to say whether t
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ((), "Give one score"),
-        (("0.5", "--good"), "Give one score"),
+        ((), "Pass one score"),
+        (("0.5", "--good"), "Pass one score"),
         (("1.5",), "from 0 to 1"),
         (("1", "--trial", "2"), "Try 2 has no lesson to rate"),
     ],

@@ -143,7 +143,7 @@ def test_a_prompt_that_words_none_says_why(line: str) -> None:
         (["pytest", "-q"], 'Quote a check of several words: mulligan goal "pytest -q".'),
         (["check.sh"], "It is a file here: write ./check.sh."),
         (["no-such-runner -q"], "Install it, or write its path."),
-        (["python3 check.py", "--tests", "check.py"], "Give only one judge"),
+        (["python3 check.py", "--tests", "check.py"], "Use only one judge"),
         (["python3 check.py", "--tries", "0"], "--tries must be at least 1"),
     ],
 )

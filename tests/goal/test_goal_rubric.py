@@ -144,8 +144,8 @@ def test_every_file_that_the_rubric_names_is_shown(wrong: Folder, model: Server)
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"check": "true"}, "Give only one judge"),
-        ({"protect": ["calc.py"]}, "--protect and --at-least are for checks that run"),
+        ({"check": "true"}, "Use only one judge"),
+        ({"protect": ["calc.py"]}, "--protect and --at-least work only with checks that run"),
         ({"model": ""}, "The rubric needs a model as its judge"),
         ({"model": "nobody:knows"}, "nobody"),
         ({"rubric": "empty.md"}, "is empty"),

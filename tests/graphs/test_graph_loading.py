@@ -183,7 +183,7 @@ def test_what_is_wrong_in_biocyphers_files_is_reported_too(tmp_path: Path, name:
 
 def test_a_label_with_a_dot_is_refused(tmp_path: Path) -> None:
     source = files(tmp_path / "files", {**PLAIN, "nodes/A.B.csv": "id\n1\n"})
-    with pytest.raises(InvalidInput, match=r"The label A\.B contains a dot, which means something else in queries"):
+    with pytest.raises(InvalidInput, match=r"The label A\.B contains a dot, which has a special meaning in queries"):
         load_graph(source, tmp_path / "kg")
 
 

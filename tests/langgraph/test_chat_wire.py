@@ -142,7 +142,7 @@ def test_a_role_of_the_project_is_a_model(wire: Wire, tmp_path: Any, monkeypatch
 
 @pytest.mark.usefixtures("no_key")
 def test_no_model_and_no_key_are_reported_before_any_call() -> None:
-    with pytest.raises(InvalidInput, match=r"No model was named\. Give one"):
+    with pytest.raises(InvalidInput, match=r"No model was named\. Pass one"):
         chat_model()
     with pytest.raises(InvalidInput, match="openai:gpt-4o needs a key: set OPENAI_API_KEY"):
         chat_model("openai:gpt-4o")

@@ -122,7 +122,7 @@ async def test_of_two_that_retire_one_is_told_so_and_restoring_twice_is_refused(
 async def test_a_form_that_somebody_had_open_undoes_no_other_change(both: tuple[Bank, Bank]) -> None:
     read = await both[0].add("Lesson", "Content", description="old")
     await both[1].edit(read.id, content="theirs")
-    with pytest.raises(LessonChanged, match=f"changed the content of lesson {read.id} since you began"):
+    with pytest.raises(LessonChanged, match=f"changed the content of lesson {read.id} since you started editing"):
         await both[0].edit(read.id, read=read, content="mine", description="mine")
     assert (await both[0].get(read.id)).description == "old"
     await both[0].edit(read.id, read=read, description="mine")

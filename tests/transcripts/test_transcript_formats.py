@@ -425,9 +425,9 @@ def test_a_long_session_keeps_its_task() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("Assistant: x", "chat: no user message gives the task"),
+        ("Assistant: x", "chat: no user message states the task"),
         ("User: x", "the assistant has no text and no tool call"),
-        ("System: x", "no user message gives the task"),
+        ("System: x", "no user message states the task"),
     ],
 )
 def test_a_transcript_without_a_task_or_an_attempt_is_refused(text: str, says: str) -> None:

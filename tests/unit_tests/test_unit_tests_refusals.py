@@ -23,9 +23,12 @@ REFUSED = {
     "too deep": (DEEP, "nested more than 200 deep"),
     "unreadable": (UNREADABLE, "cannot be read"),
     "a garbage line": (GARBAGE.format(line=b"l3 svalue nothing\n"), "what came back"),
-    "a reply of no form": (GARBAGE.format(line=b"l2 s5 s6\n"), "what came back is not a reply"),
+    "a reply of no form": (GARBAGE.format(line=b"l2 s5 s6\n"), "the returned value is not a reply"),
     "an exception of no form": (GARBAGE.format(line=b"l6 sraise l0 s s iz s\n"), "what came back"),
-    "an exception without a name": (GARBAGE.format(line=b"l6 sraise l0 s s i0 s\n"), "what came back is not a reply"),
+    "an exception without a name": (
+        GARBAGE.format(line=b"l6 sraise l0 s s i0 s\n"),
+        "the returned value is not a reply",
+    ),
     "it ends": ("import os\ndef check_pos(x): os._exit(0)", "the process ended by itself"),
     "it hangs": ("def check_pos(x):\n    while True: pass", "timed out"),
     "an iterator of too large": (

@@ -226,7 +226,7 @@ def split_command(command: str) -> tuple[str, ...]:
     # A relative path with a folder in it starts in the workspace, which is not there yet.
     if (os.path.isabs(parts[0]) or os.sep not in parts[0]) and shutil.which(parts[0]) is None:
         raise InvalidInput(
-            f"The agent's command {parts[0]!r} was not found: install it, or give its full path. It runs without a "
+            f"The agent's command {parts[0]!r} was not found: install it, or use its full path. It runs without a "
             "shell, so aliases do not work."
         )
     return parts

@@ -92,7 +92,7 @@ def _from_messages(name: str, text: str) -> Prompt:
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidInput(f"{name} must be a JSON list of messages, each with role and content: {error}.") from error
     if not messages or messages[-1][0] != "user":
-        raise InvalidInput(f"{name} must end with a message of the user, which the observation replaces.")
+        raise InvalidInput(f"{name} must end with a user message, which the observation replaces.")
     if unknown := [role for role, _ in messages if role not in ("system", "user", "assistant")]:
         raise InvalidInput(f"{name}: the role of a message must be system, user or assistant, not {unknown[0]!r}.")
     asked = Prompt.parse(name, "[[user]]\n{{recall}}\n\n{{past}}\n\n{{observation}}")

@@ -83,8 +83,8 @@ def check_name(what: str, name: str) -> None:
     suggestion = kebab(name)
     hint = f" Write {suggestion}." if suggestion else ""
     raise InvalidInput(
-        f"The name of {'an' if what == 'agent' else 'a'} {what} consists of lower-case letters, digits and single "
-        f"hyphens, such as my-{what}, {_LONGEST} at most; {name!r} is not.{hint}"
+        f"The name of {'an' if what == 'agent' else 'a'} {what} must consist of at most {_LONGEST} lower-case "
+        f"letters, digits and single hyphens, such as my-{what}, not {name!r}.{hint}"
     )
 
 

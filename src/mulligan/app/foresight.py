@@ -118,7 +118,7 @@ class Lookout:
         if check.decision != "change":
             return replace(check, change="")
         if not check.change.strip():
-            raise InvalidInput(f"{name}.check changed the action {ahead.action!r} to nothing.")
+            raise InvalidInput(f"{name}.check changed the action {ahead.action!r} to an empty one.")
         if ahead.tools:
             try:
                 call_of(check.change)

@@ -57,7 +57,7 @@ def lesson_in(file: Path, text: str) -> Lesson | None:
         InvalidInput: It cannot be used; the message says where it is wrong.
     """
     if _MARKS.search(text):
-        raise InvalidInput(f"{file}: git left conflict markers in it: resolve that first.")
+        raise InvalidInput(f"{file} contains conflict markers from git: resolve them first.")
     document, problems = parse_document(file, text)
     if document is not None and not document.present:
         return None
@@ -71,7 +71,7 @@ def lesson_in(file: Path, text: str) -> Lesson | None:
                 values[name] = json.loads(value)
     id = values.pop("id", None) or imported_id("file", "", file.name)
     if not isinstance(id, str) or not _ID.fullmatch(id):
-        raise InvalidInput(f"{file}: id must be letters, digits, - and _, at most 64, not {id!r:.80}.")
+        raise InvalidInput(f"{file}: id must consist of at most 64 letters, digits, - and _, not {id!r:.80}.")
     with_defaults: dict[str, Any] = {"title": file.stem.replace("-", " "), "outcome": "success", **values}
     fields: dict[str, Any] = checked_fields({**with_defaults, "content": document.body}, str(file), whole=True)
     return screened(Lesson(id, **fields))[0]

@@ -83,9 +83,9 @@ def _recipe(agent: Agent, options: RunOptions, session: Session) -> Recipe:
         session.notice(f"{agent.name} works on a copy of {workspace}.")
     if workspace_tools and workspace is None:
         listed = ", ".join(workspace_tools)
-        raise InvalidInput(f"{agent.name} works in a folder ({listed}): give it with workspace=DIR.")
+        raise InvalidInput(f"{agent.name} works in a folder ({listed}): pass the folder with workspace=DIR.")
     if "workspace" in settings and workspace is None:
-        raise InvalidInput("A mode needs a workspace: give its folder (workspace=DIR).")
+        raise InvalidInput("A mode needs a workspace: pass its folder (workspace=DIR).")
     check_packages(tools_of(agent))
     model = session.models.name(options.model)
     if lends_model(agent, config, model):

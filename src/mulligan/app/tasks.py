@@ -40,7 +40,7 @@ def read_task(given: str | Task | os.PathLike[str]) -> TaskFolder:
     text = str(given)
     if is_file:
         raise InvalidInput(
-            f"The task {text} is a file. Give the task as a sentence, name a folder with task.md, or pass the file on "
+            f"The task {text} is a file. Write the task as a sentence, name a folder with task.md, or pass the file on "
             f"standard input: mulligan solve - < {text}"
         )
     if any("\ud800" <= c <= "\udfff" for c in text):  # how Python decodes bytes that are not UTF-8

@@ -91,7 +91,7 @@ class Transcript:
         if task is None:
             request = next((n for n, turn in enumerate(turns) if turn.role == "user"), None)
             if request is None:
-                raise InvalidInput(f"{self.name}: no user message gives the task. Give it with task=.")
+                raise InvalidInput(f"{self.name}: no user message states the task. Pass it with task=.")
             task = turns.pop(request).text
         if not any(turn.role == "assistant" for turn in turns):
             raise InvalidInput(

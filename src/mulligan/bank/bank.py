@@ -129,7 +129,7 @@ class Bank:
             as_of: Seconds since the epoch. Recalls what was known then, by words alone.
             counted: False leaves the bank unchanged: it counts no use, stores no receipt and starts no pending work.
             all_projects: Whether facts of other projects are recalled too.
-            forms: One or several of `notebook`, `lessons` and `history`. None takes those of the settings.
+            forms: One or more of `notebook`, `lessons` and `history`. None takes those of the settings.
             kind: Recalls only lessons for this kind of task.
         """
         task = task if isinstance(task, Task) else Task(task)

@@ -51,7 +51,7 @@ class Settings:
     tokens: Annotated[int, "Maximum number of tokens for the recalled lessons in a prompt."] = 1200
     forms: Annotated[
         tuple[Form, ...],
-        "Which parts of the past the prompt shows: one or several of `notebook` (the facts of this project, as many "
+        "Which parts of the past the prompt shows: one or more of `notebook` (the facts of this project, as many "
         "as fit, most relevant first), `lessons` (the few that are most relevant to the task) and `history` "
         "(summaries of the newest episodes of this project). By default, `solve`, `run` and `bench` show `notebook` "
         "and `lessons` to a `large` reader.",
@@ -75,8 +75,9 @@ class Settings:
     learn_share: Annotated[
         float,
         "How many tokens a model may use to learn, as a share of the tokens that the tasks used. A model is then "
-        "asked only about episodes from which rules learned nothing, several at once and later (`mulligan memory "
-        "work` asks at once). `0`: only rules learn. `1`: no limit; a model is asked about each episode at once.",
+        "asked only about episodes from which rules learned nothing, several at a time, and later (`mulligan memory "
+        "work` asks immediately). `0`: only rules learn. `1`: no limit; a model is asked about each episode "
+        "immediately.",
     ] = 1.0
     reader: Annotated[
         Literal["", "small", "large"],
@@ -137,7 +138,8 @@ class Settings:
         for span in spans:
             if not isinstance(span, str) or (span_of(span) is None and span != "never"):
                 raise InvalidInput(
-                    f"'expires' must give a time span by kind of lesson, such as {{ fact = \"90d\" }}, not {span!r}."
+                    f"'expires' must be a time span for each kind of lesson, such as {{ fact = \"90d\" }}, not "
+                    f"{span!r}."
                 )
 
     def expiry(self, lesson: Lesson) -> float | None:
@@ -179,7 +181,7 @@ def checked_forms(value: object) -> tuple[Form, ...]:
     """
     names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not names:
-        raise InvalidInput(f"'forms' must be one or several of {', '.join(FORMS)}, not {value!r:.80}.")
+        raise InvalidInput(f"'forms' must be one or more of {', '.join(FORMS)}, not {value!r:.80}.")
     for name in cast(Sequence[object], names):
         if name not in FORMS:
             raise UnknownName("form of the past", str(name), FORMS)

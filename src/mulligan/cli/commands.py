@@ -39,7 +39,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "List, pull and remove the weights of local models and embedders, and list providers.",
         ),
         "init": ("cli.scaffold", "Create a project in FOLDER (default: here)."),
-        "add": ("cli.scaffold", "Write a new agent or skill named NAME that works at once."),
+        "add": ("cli.scaffold", "Write a new agent or skill named NAME that works immediately."),
         "lint": ("cli.lint", "Check a project, an agent, a skill or one of their files."),
         "trust": (
             "cli.trust",

@@ -123,7 +123,7 @@ def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
     folder = os.getcwd()
     person_only("set a goal", folder)
     if len(words) > 1:
-        raise InvalidInput(f"Give only one check. Quote a command of several words: mulligan goal {' '.join(words)!r}")
+        raise InvalidInput(f"Use only one check. Quote a command with spaces: mulligan goal {' '.join(words)!r}")
     holding = agents_that_hold(folder, given["trials"])
     wish = _wish(words[0] if words else "", given)
     warning = MODEL_WARNING if wish.rubric else WARNING
@@ -150,7 +150,7 @@ def _wish(check: str, given: dict[str, Any]) -> Any:
     if (given["maximise"] is None) != (given["at_least"] is None):
         raise InvalidInput("Use --maximise and --at-least together.")
     if check and given["maximise"] is not None:
-        raise InvalidInput(f"Give only one judge: {check!r} or --maximise.")
+        raise InvalidInput(f"Use only one judge: {check!r} or --maximise.")
     rubric, model = _judge(given)
     check, tests = check or given["maximise"] or "", given["tests"] or ""
     same = {name: given[name] for name in ("at_least", "trials", "max_seconds", "protect", "sandbox")}

@@ -298,7 +298,7 @@ def history(id: str | None, since: datetime | None, by: str | None, as_json: boo
     if id is None:
         _changes(since=since.timestamp() if since else 0.0, by=by or "", as_json=as_json)
     elif since or by:
-        raise click.UsageError("--since and --by select changes of all lessons: leave out ID.")
+        raise click.UsageError("--since and --by select changes to all lessons: leave out ID.")
     else:
         _history(id=id, as_json=as_json)
 

@@ -108,7 +108,7 @@ def score_of(given: Mapping[str, Any]) -> float:
     scores = [given["score"], 1.0 if given["good"] else None, 0.0 if given["bad"] else None]
     found = [score for score in scores if score is not None]
     if len(found) != 1:
-        raise click.UsageError("Give one score: a number from 0 to 1, --good, or --bad.")
+        raise click.UsageError("Pass one score: a number from 0 to 1, --good, or --bad.")
     return found[0]
 
 
@@ -162,7 +162,7 @@ def settings(roles: Sequence[str]) -> Callable[..., dict[str, dict[str, Any]]]:
             role, dot, key = name.strip().partition(".")
             if not (equals and dot and key) or role not in (*roles, "judge"):
                 raise click.BadParameter(
-                    f"{text!r} is not of the form role.key=value, with a role of {', '.join(roles)}."
+                    f"{text!r} does not have the form role.key=value, where the role is {', '.join(roles)}."
                 )
             table = found.setdefault("evaluator" if role == "judge" else role, {})
             try:

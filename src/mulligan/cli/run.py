@@ -26,7 +26,7 @@ from mulligan.core.records import Task
     "--input",
     "file",
     metavar="FILE",
-    help="Read the task from FILE. If you also give TASK, FILE is the input for that task.",
+    help="Read the task from FILE. If you also pass TASK, FILE is the input for that task.",
 )
 @record_options(RunOptions)
 @progress_options
@@ -52,7 +52,7 @@ def _task(task: str | None, file: str | None) -> str | Task:
     sentence = standard_input("task") if task == "-" else task
     text = None if file is None else standard_input("input") if file == "-" else read_file(file, "input file").strip()
     if text is None and sentence is None:
-        hint = " To read it from standard input, give -." if not sys.stdin.isatty() else ""
+        hint = " To read it from standard input, pass -." if not sys.stdin.isatty() else ""
         raise InvalidInput(f'Name the task: mulligan run AGENT "what to do", or --input FILE.{hint}')
     if text is not None and not text:
         raise InvalidInput(f"The input {file} is empty.")

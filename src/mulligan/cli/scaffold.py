@@ -38,7 +38,7 @@ def init(folder: str) -> None:
 @click.argument("kind", metavar="KIND")
 @click.argument("name")
 def add(kind: str, name: str) -> None:
-    """Write a new agent or skill named NAME that works at once.
+    """Write a new agent or skill named NAME that works immediately.
 
     KIND is reflexion (act, review, try again), react (step by step, with tools), oneshot (one answer), or skill. The
     files go to agents/ or skills/ in the project's folder or, without a mulligan.toml, in this folder.

@@ -171,7 +171,7 @@ def _bank_of_project(agent_id: str | None) -> str:
     from mulligan.hooks.recall import store_file
 
     if agent_id is not None:
-        raise InvalidInput("Give either --bank or --project: a project's bank has its own id.")
+        raise InvalidInput("Use either --bank or --project: a project's bank has its own id.")
     folder = os.environ.get("CLAUDE_PROJECT_DIR") or os.environ.get("GEMINI_CWD") or os.getcwd()
     given, file = os.environ.get("MULLIGAN_STORE", ""), store_file()
     if given and given.removeprefix("sqlite:///") != file:

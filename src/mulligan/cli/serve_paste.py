@@ -30,7 +30,7 @@ def printed(context: click.Context) -> None:
     select_tools(given["which"])
     ServerOptions(given["agent_id"], given["model"], given["embedder"], given["preset"], given["memory_depth"])
     if given["print_config"] and given["print_prompt"]:
-        raise InvalidInput("Give either --print-config or --print-prompt, not both.")
+        raise InvalidInput("Use either --print-config or --print-prompt, not both.")
     if given["print_prompt"]:
         print_prompt(given["agent_id"], given["which"])
     else:

@@ -51,7 +51,7 @@ def restore(file: Path, replace: bool) -> None:
 @store.command()
 @click.argument("files", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
 def erase_again(files: tuple[Path, ...]) -> None:
-    """Repeat earlier erasures after a database was restored with its own tools.
+    """Repeat earlier erasures after a database has been restored with its own tools.
 
     Each machine records what it erases in a file in its MULLIGAN_HOME. This machine's file is always read; name the
     files of the others.
@@ -129,7 +129,7 @@ def migrate(source: str, target: str) -> None:
 @store.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
-    """Show the version, size, contents and pending jobs of the store, with advice."""
+    """Show the version, size, contents and pending jobs of the store, and give advice."""
     found = with_store(state)
     if as_json:
         emit(json.dumps(asdict(found), ensure_ascii=False, indent=2))

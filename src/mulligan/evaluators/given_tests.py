@@ -180,7 +180,7 @@ class GivenTests:
             raise InvalidInput("given_tests needs a list of tests, but there are none.")
         for number, test in enumerate(tests, 1):
             if not test.strip() or (language == "py" and parsed(test) is None):
-                raise InvalidInput(f"given_tests, test {number} cannot be read: {test[:80]!r}.")
+                raise InvalidInput(f"given_tests, test {number} cannot be parsed: {test[:80]!r}.")
         self._tests = tuple(tests)
         self._sandbox, self._seconds = sandbox, seconds
         self._language: Literal["py", "rs"] = language

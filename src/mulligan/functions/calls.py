@@ -91,7 +91,7 @@ class Call:
         if settings.appended_to and not isinstance(text := self._arguments.arguments[settings.appended_to], str):
             raise InvalidInput(
                 f"{settings.name}() got a {type(text).__name__} for {settings.appended_to!r}, to whose text the notes "
-                f"are appended (notes={settings.appended_to!r}): give a string, or add a parameter for the notes "
+                f"are appended (notes={settings.appended_to!r}): pass a string, or add a parameter for the notes "
                 "(notes: mulligan.Notes)."
             )
         self._inputs = Inputs(self._arguments.arguments)

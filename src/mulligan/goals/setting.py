@@ -165,11 +165,11 @@ def set_goal(
 def _check_one_judge(wish: Wish) -> None:
     judges = [judge for judge in (wish.check, wish.tests, wish.rubric) if judge]
     if len(judges) > 1:
-        raise InvalidInput(f"Give only one judge: a command, --tests or --judge, not {' and '.join(judges)!r}.")
+        raise InvalidInput(f"Use only one judge: a command, --tests or --judge, not {' and '.join(judges)!r}.")
     if not judges:
-        raise InvalidInput('Give a command, such as `mulligan goal "pytest -q"`, or --tests FILE.')
+        raise InvalidInput('Name a check: a command, such as `mulligan goal "pytest -q"`, or --tests FILE.')
     if wish.rubric and (wish.protect or wish.at_least is not None):
-        raise InvalidInput("--protect and --at-least are for checks that run. A model sees the changes in all files.")
+        raise InvalidInput("--protect and --at-least work only with checks that run. A model sees all changed files.")
 
 
 def _check(wish: Wish, id: str, place: Place) -> str:

@@ -95,7 +95,7 @@ class LadybugDatabase:
         except Exception as error:
             raise self._trouble(str(error)) from None
         if isinstance(self._result, list):
-            raise Trouble("One statement at a time.", "refused")
+            raise Trouble("Only one statement is allowed.", "refused")
         return self._result
 
     def _values(self, result: Any) -> Iterator[Sequence[Json]]:

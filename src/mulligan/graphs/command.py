@@ -143,7 +143,7 @@ def _with_graph(where: str, user: str | None, database: str | None, work: Callab
 def _parameter(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE.", param_hint="--param")
+        raise click.BadParameter(f"{text!r} does not have the form NAME=VALUE.", param_hint="--param")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):

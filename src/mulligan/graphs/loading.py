@@ -51,7 +51,7 @@ def load(tables: Tables, into: Path) -> Loaded:
         raise InvalidInput("There are no nodes to load.")
     for label in (table.label for table in (*tables.nodes, *tables.edges)):
         if "." in label:
-            raise InvalidInput(f"The label {label} contains a dot, which means something else in queries. Rename it.")
+            raise InvalidInput(f"The label {label} contains a dot, which has a special meaning in queries. Rename it.")
     into.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{into.name}-", dir=into.parent))
     try:

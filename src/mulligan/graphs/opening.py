@@ -48,7 +48,7 @@ def open_graph(
     user, password = user or given.get("user"), password or given.get("password")
     database = database or given.get("database") or given.get("db_name")
     if sum(key in given for key in ("path", "uri", "host")) > 1:
-        raise InvalidInput("A graph's connection must be only one of a path, a uri, or a host with its port.")
+        raise InvalidInput("A graph's connection must have only one of these: a path, a uri, or a host with its port.")
     if "memory" in given:
         more["memory"] = _megabytes(given["memory"])
     if "path" in given or "uri" in given:
@@ -75,7 +75,7 @@ def _megabytes(given: Any) -> int:
 def _address(where: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """Return the address of `host` and `port`. As in BioChatter, an empty host is this machine."""
     if "host" not in where and "port" not in where:
-        raise InvalidInput("No graph is given. Give a path, a uri, or a host and port.")
+        raise InvalidInput("No graph is named. Pass a path, a uri, or a host and port.")
     host, port = str(given.get("host", "localhost")), str(given.get("port", "7687"))
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise InvalidInput(f"The port of a graph's server must be a number from 1 to 65535, not {port!r}.")

@@ -83,7 +83,7 @@ def installation(of: CodingAgent, scope: Scope, folder: Path) -> Change:
     command = PROGRAM if scope == "project" else shlex.quote(program())
     if path.suffix == ".js":
         if text_before is not None and PROGRAM not in text_before:
-            raise InvalidInput(f"{path} is not Mulligan's plug-in: give it another name. Nothing was written.")
+            raise InvalidInput(f"{path} is not Mulligan's plug-in: rename it. Nothing was written.")
         return Change(path, text_before, plugin(command))
     hooks = entries(of, command, edits=_guards_paths())
     try:

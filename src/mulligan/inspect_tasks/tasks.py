@@ -94,7 +94,7 @@ def _bench_of(state: Any) -> tuple[Bench, str]:
     metadata: dict[str, Any] = state.metadata or {}
     about: dict[str, Any] | None = metadata.get(KEY)
     if not about:
-        raise InvalidInput("This solver and this scorer take only samples of mulligan.inspect_tasks.benchmark.")
+        raise InvalidInput("This solver and this scorer accept only samples from mulligan.inspect_tasks.benchmark.")
     return Bench.open(about["bench"]), about["case"]
 
 

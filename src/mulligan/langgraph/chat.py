@@ -185,7 +185,7 @@ def _plain(message: BaseMessage) -> Message:
         return _human(message)
     if role is None:
         kind = f"the role {message.role!r}" if isinstance(message, ChatMessage) else f"the type {message.type!r}"
-        raise InvalidInput(f"A message with {kind} cannot be sent. Write system, human, ai or tool messages.")
+        raise InvalidInput(f"A message with {kind} cannot be sent. Use system, human, ai or tool messages.")
     return Message(role, _text(message))  # pyright: ignore[reportArgumentType]
 
 
@@ -216,7 +216,7 @@ def _image(block: dict[str, Any]) -> Image:
     given = block.get("base64")
     if not given:
         raise InvalidInput(
-            "An image is given by its address, but Mulligan fetches nothing. Give the image itself, in base64."
+            "An image is passed as a URL, but Mulligan does not fetch images. Pass the image itself, in base64."
         )
     try:
         data = base64.b64decode(given, validate=True)
@@ -374,7 +374,7 @@ def _replied(answer: Answer, reply: Tool) -> Answer:
 
 
 NO_MODEL = (
-    'No model was named. Give one, such as "openai:gpt-6-luna" or "local", set MULLIGAN_MODEL, or write model = "…" '
+    'No model was named. Pass one, such as "openai:gpt-6-luna" or "local", set MULLIGAN_MODEL, or write model = "…" '
     "into mulligan.toml. The names: mulligan docs models"
 )
 _SAMPLING = ("temperature", "max_tokens", "seed")

@@ -149,7 +149,7 @@ def _check_arguments(
     if max_steps < 1:
         raise InvalidInput(f"max_steps must be at least 1, not {max_steps}. It limits drafts and revisions.")
     if learn and bank is None:
-        raise InvalidInput("learn=True needs a bank: give bank=…")
+        raise InvalidInput("learn=True needs a bank: pass bank=…")
     if until is not None:
         check_until(until)
         if judge is not None or not isinstance(tool, Graph):

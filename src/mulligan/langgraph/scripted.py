@@ -119,7 +119,7 @@ def _bound(kwargs: dict[str, Any]) -> str:
     tools = [tool["function"]["name"] for tool in kwargs.get("tools") or ()]
     if not tools:
         raise InvalidInput(
-            "An answer of the script is a call, but no tool is bound. Write a string, or "
+            "The script returns a tool call, but no tool is bound. Write a string, or "
             '{"tool": NAME, "arguments": {...}}.'
         )
     return kwargs["tool_choice"] if kwargs.get("tool_choice") in tools else tools[0]

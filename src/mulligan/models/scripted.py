@@ -94,7 +94,7 @@ class ScriptedModel:
             calls = tuple(ToolCall(call["tool"], call.get("arguments", {})) for call in table.get("calls", [table]))
         except (KeyError, TypeError, AttributeError):
             raise InvalidInput(
-                f"{self.name}, answer {len(self.questions)}, cannot answer a question with tools: "
+                f"{self.name}, answer {len(self.questions)}, cannot answer a question that has tools: "
                 f"{json.dumps(line, ensure_ascii=False)[:80]}. Write a text, "
                 '{"tool": NAME, "arguments": {...}}, or {"calls": [...]} with such objects.'
             ) from None

@@ -48,7 +48,7 @@ class CallSettings:
         for field in fields(self):
             _check(field.name, getattr(self, field.name), optional=field.default is None)
         if (self.input_price is None) != (self.output_price is None):
-            raise InvalidInput("Give both model settings, input_price and output_price, or neither.")
+            raise InvalidInput("Set both input_price and output_price, or neither.")
 
     @classmethod
     def parse(cls, table: Mapping[str, Json]) -> CallSettings:

@@ -88,8 +88,8 @@ def check_resumable(episode: Episode) -> None:
         )
     if led_by_goal(episode):
         raise InvalidInput(
-            f"Run {run} is the work of a session of {settings.get('coding_agent')} towards a goal, and continues in "
-            f"that session. For new tries: mulligan goal resume, in {settings.get('folder')}"
+            f"Run {run} is a session of {settings.get('coding_agent')} with a goal, and continues in that session."
+            f" For new tries: mulligan goal resume, in {settings.get('folder')}"
         )
     if led_by_function(episode):
         raise InvalidInput(

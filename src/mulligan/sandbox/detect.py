@@ -75,7 +75,7 @@ def choose(wanted: str) -> Level:
             return level
     raise SandboxError(
         f"No sandbox level of {lowest.name!r} or stronger works here: {problem(lowest)} "
-        "`mulligan doctor` says how to get a stronger level."
+        "`mulligan doctor` explains how to get a stronger level."
     )
 
 

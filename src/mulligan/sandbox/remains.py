@@ -68,7 +68,7 @@ def kill_rest(child: int, status: int | None, *, scoped: bool) -> int:
             status = ended
         if pid == 0:
             if time.monotonic() > until:
-                raise TimeoutError("the job's processes could not be ended")
+                raise TimeoutError("the job's processes could not be stopped")
             _kill(child if status is None else None, scoped)
             time.sleep(pause)
             pause = min(0.02, pause * 2)

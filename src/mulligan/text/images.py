@@ -83,7 +83,7 @@ def checked(image: Image) -> Image:
     """
     format, data = _stripped(image.data)
     if format.width * format.height > PIXELS:
-        raise InvalidInput(f"An image ({format}) has more than {PIXELS:,} pixels. Give a smaller one.")
+        raise InvalidInput(f"An image ({format}) has more than {PIXELS:,} pixels. Use a smaller one.")
     stripped = Image(format.media_type, data)
     return _scaled(stripped, format) if max(format.width, format.height) > SIDE or len(data) > BYTES else stripped
 
@@ -150,7 +150,7 @@ def _stripped(data: bytes) -> tuple[Format, bytes]:
         if data[:6] in (b"GIF87a", b"GIF89a"):
             return _gif(data)
     except (IndexError, _CutOff):
-        raise InvalidInput("An image is damaged or incomplete: give the whole file.") from None
+        raise InvalidInput("An image is damaged or incomplete: pass the whole file.") from None
     formats = ", ".join(FORMATS.values())
     raise InvalidInput(f"An image is not in any of the formats {formats} (it begins with {data[:8]!r}). Convert it.")
 
@@ -299,7 +299,7 @@ def _after_blocks(data: bytes, at: int) -> int:
 
 def _scaled(image: Image, format: Format) -> Image:
     need = f"An image ({format}, {len(image.data):,} bytes) is above {SIDE} pixels a side or {BYTES:,} bytes"
-    require(f"{need}. Give a smaller one, or install what scales it down", "PIL", "images", distribution="pillow")
+    require(f"{need}. Use a smaller one, or install what scales it down", "PIL", "images", distribution="pillow")
     from PIL import Image as pillow
     from PIL import ImageOps
 
@@ -313,7 +313,7 @@ def _scaled(image: Image, format: Format) -> Image:
     for data in _smaller(picture, "JPEG" if opaque else "PNG"):
         if len(data) <= BYTES:
             return Image("image/jpeg" if opaque else "image/png", _stripped(data)[1])
-    raise InvalidInput(f"An image ({format}) is still larger than {BYTES:,} bytes. Give a smaller one.")
+    raise InvalidInput(f"An image ({format}) is still larger than {BYTES:,} bytes. Use a smaller one.")
 
 
 def _smaller(picture: Picture, kind: str) -> Iterator[bytes]:

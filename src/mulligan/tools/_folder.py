@@ -26,7 +26,7 @@ def located(folder: str, path: str) -> tuple[str, ...]:
     """
     if os.path.isabs(path):
         raise ToolError(
-            f"{path!r} is an absolute path: give it relative to the workspace's folder, such as src/main.py"
+            f"{path!r} is an absolute path: use a path relative to the workspace's folder, such as src/main.py"
         )
     root = os.path.realpath(folder)
     try:

@@ -120,11 +120,9 @@ class HttpGet(OneTool):
             # What is checked is what the client will do, so it reads the address, and nobody else.
             address = httpx2.URL(url)
         except (httpx2.InvalidURL, ValueError):
-            raise ToolError(
-                f"{url!r} is not a web address: give a full one, such as https://example.org/page"
-            ) from None
+            raise ToolError(f"{url!r} is not a web address: use a full one, such as https://example.org/page") from None
         if address.scheme not in _PORTS or not address.host:
-            raise ToolError(f"{url!r} is not a web address: give a full one, such as https://example.org/page")
+            raise ToolError(f"{url!r} is not a web address: use a full one, such as https://example.org/page")
         if address.userinfo:
             raise ToolError("an address must not contain a user or a password")
         host = address.raw_host.decode("ascii").strip("[]").rstrip(".").lower()

@@ -54,7 +54,7 @@ class Token:
         seen: dict[str, str] = {}
         for token in tokens:
             if other := seen.get(token.secret):
-                raise InvalidInput(f"{VARIABLE}: {token.name} is the same as {other}: give each token once.")
+                raise InvalidInput(f"{VARIABLE}: {token.name} is the same as {other}: list each token only once.")
             seen[token.secret] = token.name
         return tokens
 

@@ -63,7 +63,7 @@ def find(folder: str) -> UserTree:
     if places is None:
         if ask(path, "rev-parse", "--is-inside-work-tree") == "false":
             raise InvalidInput(
-                f"{path} is a bare repository or a .git folder: give a folder with its files checked out."
+                f"{path} is a bare repository or a .git folder: use a folder with its files checked out."
             )
         above = next((p for p in (Path(path), *Path(path).parents) if (p / ".git").exists()), None)
         if above:

@@ -62,7 +62,7 @@ def checked_fields(given: Mapping[str, Any], where: str = "A lesson", *, whole: 
             raise InvalidInput(f"{where}: {name} must be {words}, not {value!r:.60}.")
     for name in ("title", "content"):
         if (whole or name in given) and not given.get(name, "").strip():
-            raise InvalidInput(f"{where}: it needs a title and content.")
+            raise InvalidInput(f"{where} needs a title and content.")
     return {name: _stored(name, value) for name, value in given.items()}
 
 

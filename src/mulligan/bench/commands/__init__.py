@@ -10,7 +10,7 @@ from mulligan.cli.commands import with_examples
 from mulligan.cli.groups import Group
 
 COMMANDS = {
-    "exam": "Compare how much memories help and harm, on streams of tasks and on your own sessions.",
+    "exam": "Compare how much memories help or harm, on streams of tasks and on your own sessions.",
     "export": "Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try.",
     "fetch": "Download the data of the benchmark NAME.",
     "learn": "Learn from SOURCE: a benchmark run, a file or folder of transcripts, or the trajectories of state-bench.",

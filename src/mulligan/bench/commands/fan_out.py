@@ -114,7 +114,7 @@ def _judge(options: dict[str, Any]) -> dict[str, Json] | None:
     if options["judge"] is not None and options["evaluator"] is not None:
         raise click.UsageError("--judge and --evaluator mean the same: pass only one.")
     if evaluator is not None and check is not None:
-        raise click.UsageError("Only one can judge: give --judge or --check.")
+        raise click.UsageError("Only one can judge: use --judge or --check.")
     if check is not None:
         return {"check": check}
     if evaluator is None:

@@ -52,7 +52,9 @@ def command(
     comparisons with the first arm.
     """
     if (difference is None) == (cases is None):
-        raise click.UsageError("Give --difference to see how many cases show it, or --cases to see what they can show.")
+        raise click.UsageError(
+            "Use --difference to see how many cases you need, or --cases to see which difference they can show."
+        )
     if not 0 < rate < 1 or not 0 <= correlation < 1:
         raise InvalidInput("A rate must be between 0 and 1. A correlation may also be 0.")
     if difference is not None and not 0 < difference <= 1 - rate:

@@ -35,7 +35,7 @@ STYLES = ((r"(Run|Solved) ", "bold"), (r"(Cost|All tables)", "dim"), (r"SCRIPTED
 @click.option(
     "--gallery", metavar="PATH", help="Write a gallery of the unsolved cases to a .md or .html file, or to a folder."
 )
-@click.option("--all", "every", is_flag=True, help="Put all cases into the gallery, including solved ones.")
+@click.option("--all", "every", is_flag=True, help="Include all cases in the gallery, even solved ones.")
 @click.option("--show-targets", is_flag=True, help="Show hidden targets and the explanations of scores in the gallery.")
 def command(
     runs: tuple[str, ...],

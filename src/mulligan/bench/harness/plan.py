@@ -62,7 +62,7 @@ class CaseOptions(Course, Roles, Budget):
             again.
         memory: Recall lessons from the bank; `online` also learns from the run.
         agent_id: The agent whose bank --memory uses.
-        taught: The number of cases, from the first, that an online bank learns from. None: all.
+        taught: The number of cases that an online bank learns from, starting with the first. None: all.
         sandbox: auto (default), strict, or a level that `mulligan doctor` names.
     """
 

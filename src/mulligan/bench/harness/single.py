@@ -127,7 +127,7 @@ class Bench:
         if learns and self.busy:
             raise InvalidInput(
                 "With an online bank, each sample learns from those before it, so samples run in order, one at a "
-                "time: give --max-samples 1, or memory=frozen."
+                "time: use --max-samples 1, or memory=frozen."
             )
         self.busy = True
         try:

@@ -21,7 +21,7 @@ def check_ending(path: str) -> None:
     """Raises `InvalidInput` unless the file is an .svg."""
     if Path(path).suffix.lower() != ".svg":
         raise InvalidInput(
-            f"The name of the plot {path} must end in .svg. A browser or rsvg-convert makes a PNG of it."
+            f"The name of the plot {path} must end in .svg. A browser or rsvg-convert can convert it to PNG."
         )
 
 

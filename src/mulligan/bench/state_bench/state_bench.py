@@ -30,7 +30,7 @@ class StateBench:
     title = "STATE-Bench: serve a customer with tools; the final state counts (needs a checkout)"
     data = "train_test*.json"
     sources: Sequence[Source] = ()
-    where = "Clone https://github.com/microsoft/STATE-Bench and give --data its folder"
+    where = "Clone https://github.com/microsoft/STATE-Bench and pass its folder to --data"
     domains: Sequence[str] = ("travel", "customer_support", "shopping_assistant")
 
     def __init__(
@@ -71,7 +71,7 @@ class StateBench:
             if files := sorted(folder.rglob(pattern)):
                 return files
         raise InvalidInput(
-            f"{folder} contains no training trajectories of {domain}. Give --data the folder of a checkout of "
+            f"{folder} contains no training trajectories of {domain}. Pass --data the folder of a checkout of "
             "https://github.com/microsoft/STATE-Bench."
         )
 

@@ -56,5 +56,6 @@ def journal_in_use() -> Generator[None]:
 def hooks() -> None:
     """Install and inspect the hooks through which coding agents learn.
 
-    Start with `mulligan hooks install`, which shows its changes and asks, then run `mulligan hooks doctor`.
+    Start with `mulligan hooks install`, which shows its changes and asks for confirmation. Then run
+    `mulligan hooks doctor`.
     """

@@ -110,7 +110,7 @@ def _agrees(changes: Sequence[install.Change], agents: tuple[str, ...]) -> bool:
 def chosen_scope(user: bool, project: bool, shared: bool) -> Scope:
     """The settings that the options name."""
     if user and project:
-        raise InvalidInput("Give either --user or --project.")
+        raise InvalidInput("Use either --user or --project.")
     if shared and not project:
         raise InvalidInput("--shared needs --project.")
     return "project" if shared else "local" if project else "user"

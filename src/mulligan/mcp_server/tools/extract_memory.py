@@ -156,7 +156,7 @@ async def _commit(bank: Bank, learned: Learned, parsed: _Arguments) -> Learned:
     if learned.question is None or parsed.lessons is None:
         return learned
     if learned.success is None and "verdict" not in parsed.lessons:
-        raise BadAnswer("First say whether the task succeeded: give success_signal, true or false.")
+        raise BadAnswer("First report whether the task succeeded: pass success_signal, true or false.")
     return await bank.commit(str(learned.work), parsed.lessons)
 
 
@@ -228,7 +228,7 @@ def _answer(lessons: Json) -> Json:
         try:
             lessons = json.loads(lessons)
         except (ValueError, RecursionError) as error:
-            raise InvalidInput(f"'lessons' is a string that is not JSON: {error}. Give the list itself.") from None
+            raise InvalidInput(f"'lessons' is a string that is not JSON: {error}. Pass the list itself.") from None
     if isinstance(lessons, list):
         return {"lessons": cast(list[Json], lessons), "nothing_because": ""}
     if lessons is not None and not isinstance(lessons, dict):

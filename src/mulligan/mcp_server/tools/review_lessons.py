@@ -66,8 +66,8 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
                     texts = [str(one.get(name, "")) for one in evidence_of(lesson) for name in ("command", *OUTPUTS)]
                     if not (given := believable(words, "\n".join((lesson.title, lesson.content, *texts)))):
                         raise InvalidInput(
-                            f"The words for {id} cannot be kept: write one sentence of 12 to 240 characters, with no "
-                            "command in backticks that the evidence does not have, and no way around a safeguard."
+                            f"The words for {id} cannot be used: write one sentence of 12 to 240 characters. In "
+                            "backticks, quote only commands from the evidence, and do not bypass a safeguard."
                         )
                 if decision is not None:
                     with acting_as(PERSON):

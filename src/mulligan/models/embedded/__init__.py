@@ -171,7 +171,7 @@ def pull_unless_abandoned(name: str, progress: bool | Progress, abandoned: Event
 
     def tell(line: str, done: int, total: int) -> None:
         if abandoned.is_set():
-            raise ModelError("The download was cancelled; the part so far is kept.")
+            raise ModelError("The download was cancelled; the part downloaded so far is kept.")
         report(line, done, total)
 
     pull(name, tell, known=known)
@@ -180,9 +180,9 @@ def pull_unless_abandoned(name: str, progress: bool | Progress, abandoned: Event
 def gguf_file(name: str) -> Path:
     path = Path(name).expanduser()
     if path.suffix != ".gguf":
-        raise UnknownName("local model", name, KNOWN, "Or give the path of a .gguf file.")
+        raise UnknownName("local model", name, KNOWN, "Or use the path of a .gguf file.")
     if not path.is_file():
-        raise InvalidInput(f"There is no file {name}. Give the path of a .gguf file, or one of {', '.join(KNOWN)}.")
+        raise InvalidInput(f"There is no file {name}. Use the path of a .gguf file, or one of {', '.join(KNOWN)}.")
     return path.resolve()
 
 

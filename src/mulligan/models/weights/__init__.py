@@ -42,7 +42,7 @@ def folder() -> Path:
 def find(name: str, known: Mapping[str, Weights] = KNOWN) -> Weights:
     """The weights of this name. Raises `UnknownName`, which lists the known ones."""
     if name not in known:
-        raise UnknownName("local model", name, known, "Or give the path of a .gguf file.")
+        raise UnknownName("local model", name, known, "Or use the path of a .gguf file.")
     return known[name]
 
 

@@ -20,7 +20,7 @@ _RESERVED = 100_000
 """Characters that are reserved for the code of an attempt."""
 _MAX_CHARACTERS = 2 * wire.LIMIT
 """Characters that a tests file has at most. Except for comments, a longer one does not fit on the wire."""
-_ADVICE = "Write the asserts as a loop over rows, make large values by code, or give a smaller part of the file."
+_ADVICE = "Write the asserts as a loop over rows, create large values in code, or use a smaller part of the file."
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ class Remote:
             if reply[0] != "items":
                 self._result(reply, {})
             if len(reply) != 3 or not is_a(reply[1], list):
-                raise self.stop(Refused("what came back is not a reply"))
+                raise self.stop(Refused("the returned value is not a reply"))
             _, items, more = reply
             yield from items
 
@@ -230,7 +230,7 @@ class Remote:
             raise self.stop(ProcessEnded(*rest))
         if what == "unsupported":
             raise self.stop(Refused(f"the value that came back {rest[0] if rest else 'cannot be read'}"))
-        raise self.stop(Refused("what came back is not a reply"))
+        raise self.stop(Refused("the returned value is not a reply"))
 
     def _effects(
         self,
@@ -304,11 +304,11 @@ class Remote:
         if number not in self._kinds:
             facts = self._result(self._exchange(["kind", Opaque(f"o{number}:")]), {})
             if not is_a(facts, list) or len(facts) != 5:
-                raise NotPlain("is of no known class")
+                raise NotPlain("has an unknown class")
             self._kinds.setdefault(number, stand_in(facts, plain))
         kind = self._kinds[number]
         if kind.oracle_plain is not plain:
-            raise NotPlain("is of another class than before")
+            raise NotPlain("has a different class than before")
         return kind
 
     # --- exceptions ---------------------------------------------------------------------------------------------

@@ -227,7 +227,7 @@ class _Run:
         if errors:
             raise next(filter(is_skip, errors), Skipped())
         if strict:
-            raise AssertionError("passed, though a failure is expected (xfail, strict)")
+            raise AssertionError("passed, although a failure was expected (xfail, strict)")
 
     def _run(self) -> None:
         test, runner = self.test, self._runner
@@ -285,7 +285,7 @@ def _run_by_unittest(case: Any) -> None:
     result.addFailure = result.addError = lambda _, info: errors.append(info[1])
     result.addSubTest = lambda _, __, info: errors.append(info[1]) if info else None
     result.addSkip = lambda _, reason: reasons.append(reason)
-    result.addUnexpectedSuccess = lambda _: errors.append(AssertionError("passed, though a failure is expected"))
+    result.addUnexpectedSuccess = lambda _: errors.append(AssertionError("passed, although a failure was expected"))
     case.run(result)
     if errors:
         raise errors[0]

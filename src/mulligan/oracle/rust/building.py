@@ -63,7 +63,7 @@ def toolchain() -> Toolchain:
     """Find and set up the toolchain, once per process. Raises `SandboxError` with what to install."""
     rustc = shutil.which("rustc") or shutil.which("rustc", path=os.path.expanduser("~/.cargo/bin"))
     if rustc is None:
-        raise SandboxError(f"Judging Rust needs the compiler rustc, which is not found here. {_INSTALL}")
+        raise SandboxError(f"Judging Rust needs the compiler rustc, which was not found here. {_INSTALL}")
     linker = shutil.which("cc")
     if linker is None:
         raise SandboxError("Judging Rust needs a linker, and there is no cc here: install gcc (`apt-get install gcc`).")

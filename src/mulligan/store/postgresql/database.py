@@ -294,7 +294,7 @@ def default_scope(db: psycopg.Connection[Any], name: str) -> str:
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
         version = bound = None
     if version is None or bound is None:
-        raise StoreError(f"{name}: the role {role} may not serve this store. To let it: {setup_command(role)}")
+        raise StoreError(f"{name}: the role {role} may not serve this store. To allow it: {setup_command(role)}")
     number, readable = version
     if number < NEWEST:
         raise StoreError(

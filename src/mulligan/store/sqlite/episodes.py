@@ -225,7 +225,7 @@ def resolve(db: Connection, prefix: str) -> Sequence[str]:
     runs = list(dict.fromkeys(run or id for id, run in rows))
     if len(runs) > 1:
         more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
-        raise NotFound(f"{prefix!r} matches several runs: {', '.join(runs[:5])}{more}. Give more characters of the id.")
+        raise NotFound(f"{prefix!r} matches several runs: {', '.join(runs[:5])}{more}. Use more characters of the id.")
     return tuple(id for id, _ in rows)
 
 

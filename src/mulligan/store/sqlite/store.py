@@ -59,7 +59,7 @@ class SqliteBenches:
                 raise NotFound(f"No benchmark run begins with {prefix!r}. To list them: mulligan bench runs")
             if len(rows) > 1:
                 ids = ", ".join(id for id, _, _ in rows[:5])
-                raise NotFound(f"{prefix!r} matches several benchmark runs: {ids}. Give more characters of the id.")
+                raise NotFound(f"{prefix!r} matches several benchmark runs: {ids}. Use more characters of the id.")
             return _run(rows[0])
 
         return await self._db.read(work)

@@ -136,7 +136,7 @@ def _why(lesson: Lesson, recall: Recall, kind: str) -> str:
     if lesson.layer == "metacognitive":
         return "a habit, which is recalled for any task"
     least = f", at least {recall.threshold:.2f}" if isinstance(recall.threshold, float) and recall.threshold else ""
-    return f"relevance {lesson.score or 0:.2f}{least}{f'; its kind fits {kind!r:.60}' if kind else ''}"
+    return f"relevance {lesson.score or 0:.2f}{least}{f'; its kind matches {kind!r:.60}' if kind else ''}"
 
 
 # --- merging ------------------------------------------------------------------------------------------------------

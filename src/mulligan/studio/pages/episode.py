@@ -69,7 +69,7 @@ async def _named_episode(request: Request) -> Episode:
     """The episode that the address names. Raises `NotFound` unless it is the only one."""
     episode = await _find(studio_of(request), str(request.path_params["id"]))
     if episode is None:
-        raise NotFound(f"{request.path_params['id']} matches several episodes. Give more characters of the id.")
+        raise NotFound(f"{request.path_params['id']} matches several episodes. Use more characters of the id.")
     return episode
 
 

@@ -406,7 +406,7 @@ def _value(value: Json, at: str) -> Json:
     except (ValueError, OverflowError):
         raise InvalidInput(f"{at}: {table!s:.60} is not a number.") from None
     except RecursionError:
-        raise InvalidInput(f"{at}: it is nested too deeply.") from None
+        raise InvalidInput(f"{at} is nested too deeply.") from None
     return None
 
 

@@ -52,7 +52,7 @@ def _turns(content: JsonEntry) -> Iterator[Turn]:
         elif "text" not in part.value:
             kind = next((name for name, value in part.value.items() if value is not None), None)
             if kind is None:
-                raise InvalidInput(f"{part.at}: it is empty.")
+                raise InvalidInput(f"{part.at} is empty.")
             yield Turn(role, f"[{kind}]")
 
 

@@ -47,9 +47,7 @@ def resolve(db: Connection, agent: int | None, prefix: str) -> str:
     if len(ids) == 1:
         return ids[0]
     more = ", ..." if len(ids) > 5 else ""
-    raise AmbiguousId(
-        f"{prefix!r} matches several lessons: {', '.join(ids[:5])}{more}. Give more characters of the id."
-    )
+    raise AmbiguousId(f"{prefix!r} matches several lessons: {', '.join(ids[:5])}{more}. Use more characters of the id.")
 
 
 _PLAIN = re.compile(r"[ !#-\[\]-~]+")

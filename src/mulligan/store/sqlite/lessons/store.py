@@ -425,7 +425,7 @@ def _unmerge(db: Connection, agent: int | None, id: str, by: Mapping[str, str]) 
     assert agent is not None
     merged = rows.read(db, n)
     if merged.superseded_by:
-        raise StoreError(f"Lesson {id} was merged into {merged.superseded_by} in turn: unmerge that one first.")
+        raise StoreError(f"Lesson {id} was then merged into {merged.superseded_by}: unmerge that one first.")
     if merged.state == "quarantined":
         raise StoreError(
             f"Lesson {id} is quarantined, so the lessons that it was merged from are active: there is nothing to "
