@@ -200,7 +200,7 @@ async def test_closing_takes_a_bounded_time_while_it_still_connects() -> None:
 async def test_closing_before_it_begins_to_connect_lets_go_of_who_waits() -> None:
     tools = Mcp(server={"command": ["sleep", "3600"]}, name="ex")
     offering = tools.offer()
-    with pytest.raises(ToolError, match="it was closed while it connected"):
+    with pytest.raises(ToolError, match="it was closed while connecting"):
         async with asyncio.timeout(8):
             await asyncio.gather(offering, tools.close())
 

@@ -193,7 +193,7 @@ def _records(file: _File) -> Iterator[tuple[str, list[str]]]:
                     yield f"{path}:{began}", cells
                 began, text = number + 1, ""
             if text:
-                raise InvalidInput(f"{path}:{began}: a string is not closed by {file.marks.quote}.")
+                raise InvalidInput(f"{path}:{began}: a string is not closed with {file.marks.quote}.")
 
 
 def _cells(text: str, marks: _Marks) -> list[str] | None:

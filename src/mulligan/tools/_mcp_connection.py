@@ -67,7 +67,7 @@ class Connection:
         """
         error = None if task.cancelled() else task.exception()
         if not self._ready.done():
-            self._ready.set_exception(error or ToolError("it was closed while it connected"))
+            self._ready.set_exception(error or ToolError("it was closed while connecting"))
 
 
 class Tail:
