@@ -238,7 +238,8 @@ class LessonWriter:
             return replace(now, other_queries=(*now.other_queries, query))
 
         # The lesson was screened when it was added, so that its flags must not quarantine it now.
-        await self.change(twin.agent_id, id, "folded", remembered, by_a_person=True)
+        detail: Json = {"also found by": query}
+        await self.change(twin.agent_id, id, "folded", remembered, detail=detail, by_a_person=True)
 
     async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> tuple[list[Addition], set[str]]:
         """The entries with the facts that they replace as parents, and the fingerprints of active facts equal to one.
