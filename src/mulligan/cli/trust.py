@@ -33,8 +33,8 @@ def trust(folder: str, prints: bool, revoke: bool) -> None:
     if prints:
         emit(found.hashes)
     elif not found.open:
-        elsewhere = "" if (found.folder / "AGENT.md").is_file() else " For an agent elsewhere: mulligan trust FOLDER"
-        say(f"No setting and no agent that was read in {found.folder} needs your trust.{elsewhere}")
+        say(f"Neither the settings nor the agents of {found.folder} need your trust.")
+        say("For an agent in another folder: mulligan trust FOLDER")
     elif not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         raise InvalidInput(
             f"Only a person at a terminal can trust a project: run mulligan trust there. In CI and containers, "
