@@ -387,7 +387,7 @@ def test_the_agent_reviews_candidates_where_the_user_named_it_and_admits_none_of
         assert "No module named 'yaml'" in pair["evidence"]["fails"]
         with pytest.raises(MulliganError, match="another"):
             reviewed("project:another")
-        with pytest.raises(MulliganError, match="cannot be kept"):
+        with pytest.raises(MulliganError, match="cannot be used"):
             reviewed(
                 verdicts=[{"id": pair["id"], "verdict": "reword", "words": "Run `rm -rf /tmp/x` before the tests."}]
             )

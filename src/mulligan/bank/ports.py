@@ -88,7 +88,7 @@ class Settings:
     ] = ""
     admission: Annotated[
         Literal["none", "replay"],
-        "`replay` tests each lesson from a model before it is recalled: the first try of the run that taught it "
+        "`replay` tests each lesson from a model before it is recalled: the first try of the run that it came from "
         "is run again with the lesson and without it, within the tokens of `learn_share`. Only runs without effects "
         "outside the sandbox are run again; other lessons are kept, and marked as not tested.",
     ] = "none"

@@ -74,8 +74,9 @@ def command(
     """Learn from SOURCE: a benchmark run, a file or folder of transcripts, or the trajectories of state-bench.
 
     The command also learns from failed trajectories, and does not use their outcomes. Each domain has its own bank.
-    With --replay, the command learns nothing, and counts the refused calls and the correct calls for which it would have shown lessons from the other transcripts. You can then also name bfcl after the runs, for the correct
-    calls of its tasks.
+    With --replay, the command learns nothing, and counts the refused calls and the correct calls for which it would
+    have shown lessons from the other transcripts. You can then also name bfcl after the runs, for the correct calls of
+    its tasks.
     """
     read = _read(sources, domain, data, replay)
     with Counting(quiet) as shown:
