@@ -57,7 +57,6 @@ NAMES = {
     "Lesson",
     "LessonBudget",
     "LessonFields",
-    "MeasuringBank",
     "Merging",
     "Message",
     "Method",
@@ -127,6 +126,7 @@ NAMES = {
     "findings_of",
     "failed_findings",
     "literal",
+    "measuring",
     "object_schema",
     "objects",
     "parse_action",
@@ -145,7 +145,6 @@ NAMES = {
     "trajectory_text",
     "typed",
     "whole",
-    "with_defaults",
 }
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mulligan.app.story import RunState, run_state
     from mulligan.bank.exchange.lesson_page import LessonPage, bank_title
     from mulligan.bank.recall.prompt_text import held_back
-    from mulligan.bench.report.shown import bench_report, bench_rows
+    from mulligan.bench.report.shown import BenchReport
     from mulligan.core.benchmarks import CaseResult
     from mulligan.core.rates import rate
     from mulligan.hooks.record import HookRecord
@@ -36,7 +36,7 @@ _HOMES = {
     "app.episode_pages": "EpisodePages",
     "app.story": "RunState run_state",
     "bank.exchange.lesson_page": "LessonPage bank_title",
-    "bench.report.shown": "bench_report bench_rows",
+    "bench.report.shown": "BenchReport",
     "bank.recall.prompt_text": "held_back",
     "core.benchmarks": "CaseResult",
     "core.rates": "rate",
@@ -56,6 +56,7 @@ _HOMES = {
 
 __all__ = [
     "STATES",
+    "BenchReport",
     "Block",
     "CaseResult",
     "Chart",
@@ -71,8 +72,6 @@ __all__ = [
     "Table",
     "answer_of",
     "bank_title",
-    "bench_report",
-    "bench_rows",
     "count",
     "fragment",
     "harmless",

@@ -33,7 +33,7 @@ from mulligan.core.errors import (
 from mulligan.core.extras import require
 from mulligan.core.foresight import Ahead, Foresight
 from mulligan.core.lessons import LessonFields, Selection, annotations_of
-from mulligan.core.optional import MeasuringBank, with_defaults
+from mulligan.core.optional import measuring
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import (
     Actor,
@@ -163,7 +163,6 @@ __all__ = [
     "Lesson",
     "LessonBudget",
     "LessonFields",
-    "MeasuringBank",
     "Merging",
     "Message",
     "Method",
@@ -233,6 +232,7 @@ __all__ = [
     "fenced",
     "findings_of",
     "literal",
+    "measuring",
     "object_schema",
     "objects",
     "parse_action",
@@ -251,7 +251,6 @@ __all__ = [
     "trajectory_text",
     "typed",
     "whole",
-    "with_defaults",
 ]
 
 _RENAMED = {"gathered": "failed_findings", "recalled_beside": "recall_with_evidence"}

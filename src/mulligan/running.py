@@ -13,24 +13,22 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mulligan.app.agents import ProjectAgent
-    from mulligan.app.config import Config, load, located_model, prompts_folder
+    from mulligan.app.config import Config, load, located_model
     from mulligan.app.doctor import check_machine
     from mulligan.app.editing import rate_run
     from mulligan.app.lint import lint
-    from mulligan.app.memory import open_bank
+    from mulligan.app.memory import Bank
     from mulligan.app.model_roles import configured_model, is_role
     from mulligan.app.options import Options, option, place, taken_by
     from mulligan.app.plugins import attribute_of, names
     from mulligan.app.prompts import FilePrompts
-    from mulligan.app.teaching import failure, memory_command, summary, teach, tell_outcome
+    from mulligan.app.teaching import failure, memory_command, summary, teach
     from mulligan.app.transcripts import lessons_about
-    from mulligan.bank.bank import Bank
-    from mulligan.bank.learn.screening import screened
+    from mulligan.bank.learn.screening import storable
     from mulligan.bank.learn.trajectory import episode_of
-    from mulligan.bank.learn.validation import checked_fields
     from mulligan.bank.recall.prompt_text import pairs_text
     from mulligan.bench.harness.single import Bench
-    from mulligan.core.codec import digest, event_from_json, from_json, to_json
+    from mulligan.core.codec import digest, from_json, to_json
     from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected, Stopped, advance, due
     from mulligan.core.home import home
     from mulligan.core.lessons import LAYERS
@@ -55,24 +53,22 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "app.agents": "ProjectAgent",
-    "app.config": "Config load located_model prompts_folder",
+    "app.config": "Config load located_model",
     "app.doctor": "check_machine",
     "app.editing": "rate_run",
     "app.lint": "lint",
-    "app.memory": "open_bank",
+    "app.memory": "Bank",
     "app.model_roles": "configured_model is_role",
     "app.options": "Options option place taken_by",
     "app.plugins": "attribute_of names",
     "app.prompts": "FilePrompts",
-    "app.teaching": "failure memory_command summary teach tell_outcome",
+    "app.teaching": "failure memory_command summary teach",
     "app.transcripts": "lessons_about",
-    "bank.bank": "Bank",
-    "bank.learn.screening": "screened",
+    "bank.learn.screening": "storable",
     "bank.learn.trajectory": "episode_of",
-    "bank.learn.validation": "checked_fields",
     "bank.recall.prompt_text": "pairs_text",
     "bench.harness.single": "Bench",
-    "core.codec": "digest event_from_json from_json to_json",
+    "core.codec": "digest from_json to_json",
     "core.episode": "Acted Evaluated Event Recalled Reflected Stopped advance due",
     "core.home": "home",
     "core.lessons": "LAYERS",
@@ -134,12 +130,10 @@ __all__ = [
     "call_of",
     "check_machine",
     "check_resumable",
-    "checked_fields",
     "configured_model",
     "digest",
     "due",
     "episode_of",
-    "event_from_json",
     "failure",
     "finish",
     "from_json",
@@ -153,7 +147,6 @@ __all__ = [
     "located_model",
     "memory_command",
     "names",
-    "open_bank",
     "open_embedder",
     "open_store",
     "option",
@@ -161,16 +154,14 @@ __all__ = [
     "parse",
     "place",
     "portal",
-    "prompts_folder",
     "rate_run",
     "read_object",
     "run_coroutine",
     "scope",
-    "screened",
+    "storable",
     "summary",
     "taken_by",
     "teach",
-    "tell_outcome",
     "to_json",
     "versions",
 ]

@@ -14,7 +14,7 @@ from each_row import each_row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mulligan.core.codec import SCHEMA, event_from_json, from_json, json_text, migrate, record_text, to_json
+from mulligan.core.codec import SCHEMA, from_json, json_text, migrate, record_text, to_json
 from mulligan.core.episode import (
     Acted,
     Evaluated,
@@ -133,7 +133,7 @@ def test_a_record_survives_writing_and_reading(cls: type) -> None:
 def test_an_event_survives_writing_and_reading(event: Event) -> None:
     written = json.loads(record_text(event))
     assert written["event"] == type(event).__name__.lower()
-    assert event_from_json(written) == event
+    assert from_json(Event, written) == event
 
 
 @pytest.mark.slow
@@ -255,7 +255,7 @@ def test_what_has_no_place_in_a_record_is_refused_where_it_stands(record: Any, s
 )
 def test_what_is_not_an_event_is_refused_where_it_stands(data: Json, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
-        event_from_json(data)
+        from_json(Event, data)
 
 
 def test_broken_base64_is_refused() -> None:

@@ -26,7 +26,8 @@ from reflexion_graphs import (
     steps_of,
 )
 
-from mulligan.core.codec import event_from_json
+from mulligan.core.codec import from_json
+from mulligan.core.episode import Event
 from mulligan.core.errors import LeaseLost, ModelError
 from mulligan.core.records import Episode
 from mulligan.langgraph import ScriptedChat
@@ -233,7 +234,7 @@ def test_the_state_alone_says_what_the_store_says(way: str, tmp_path: Path) -> N
         record = graph.get_state(on_thread()).values["record"]
     (stored,) = recorded(tmp_path)
     assert episode_of(record) == stored
-    assert all(event_from_json(event) for event in record["events"])
+    assert all(from_json(Event, event) for event in record["events"])
 
 
 @pytest.mark.parametrize("way", BOTH)

@@ -9,8 +9,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from mulligan.app.story import markdown
-from mulligan.core.codec import digest, event_from_json, from_json
-from mulligan.core.episode import Acted, Evaluated, Forked, Recalled, Reflected, Stopped
+from mulligan.core.codec import digest, from_json
+from mulligan.core.episode import Acted, Evaluated, Event, Forked, Recalled, Reflected, Stopped
 from mulligan.core.errors import NotFound, StoreError
 from mulligan.core.loop import scope
 from mulligan.core.records import (
@@ -92,7 +92,7 @@ async def test_an_export_holds_all_that_a_replay_needs(store: SqliteStore) -> No
     assert told["schema"] == 1
     assert [one["episode"]["id"] for one in told["episodes"]] == ["e", "f"]
     assert told["episodes"][0]["files"] == {"tests.py": f"# {MASK}"}
-    events = [event_from_json(event) for event in told["episodes"][0]["events"]]
+    events = [from_json(Event, event) for event in told["episodes"][0]["events"]]
     assert [type(event).__name__ for event in events][:3] == ["Recalled", "Acted", "Evaluated"]
     assert from_json(Episode, told["episodes"][0]["episode"]).trials[1].attempt.output == "def add(a, b): return a + b"
     assert told["steps"] == told["episodes"][0]["steps"] + told["episodes"][1]["steps"]

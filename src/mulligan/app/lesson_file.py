@@ -12,8 +12,7 @@ from typing import Any, cast
 
 from mulligan.agentfile.frontmatter import parse_document
 from mulligan.bank.exchange.records import imported_id
-from mulligan.bank.learn.screening import screened
-from mulligan.bank.learn.validation import checked_fields
+from mulligan.bank.learn.screening import storable
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Lesson, LessonFields, Time, annotations_of
 from mulligan.core.records import Json
@@ -73,8 +72,7 @@ def lesson_in(file: Path, text: str) -> Lesson | None:
     if not isinstance(id, str) or not _ID.fullmatch(id):
         raise InvalidInput(f"{file}: id must consist of at most 64 letters, digits, - and _, not {id!r:.80}.")
     with_defaults: dict[str, Any] = {"title": file.stem.replace("-", " "), "outcome": "success", **values}
-    fields: dict[str, Any] = checked_fields({**with_defaults, "content": document.body}, str(file), whole=True)
-    return screened(Lesson(id, **fields))[0]
+    return storable({**with_defaults, "content": document.body}, str(file), id=id, whole=True)
 
 
 def _quoted(name: str, value: Json) -> str:

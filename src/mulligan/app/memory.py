@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mulligan.app.backup import emptied_at, erasures_file, noted_erasure, purged_ids
-from mulligan.app.config import Config, choose_model, load, project_here, prompts_folder
+from mulligan.app.config import Config, choose_model, load, project_here
 from mulligan.app.memory_config import MemorySettings
 from mulligan.app.model_roles import Models
 from mulligan.app.plugins import build
@@ -104,8 +104,7 @@ def open_bank(
     config = config or load()
     memory = MemorySettings.of(config, settings or {}, preset)
     models = models or Models(config)
-    own = prompts_folder(config)
-    prompts = FilePrompts([Path(own)] if own else [])
+    prompts = FilePrompts.of(config)
     named = models.name(model) or memory.model or choose_model(None, config)
     thinker = models.open(named) if named and named != "none" else None
     here = project_here(config) if project is None else Project(project)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from mulligan.app.config import Config, prompts_folder
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.prompts import Prompt
 
@@ -24,6 +25,12 @@ class FilePrompts:
         self._folders = tuple(folders)
         self.used: dict[str, str] = {}
         self.texts: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, config: Config) -> FilePrompts:
+        """The prompts of the folder that mulligan.toml names, then those that ship."""
+        folder = prompts_folder(config)
+        return cls([Path(folder)] if folder else [])
 
     def get(self, name: str) -> Prompt:
         return Prompt.parse(name, self.text(name))

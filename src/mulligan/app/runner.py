@@ -268,9 +268,9 @@ class Runner:
                     episode = await drive(episode, roles, limits, entry.append, ready.meter)
                     await workspace.deliver(episode, journal)
                 if self.parts.bank is not None and not (self.recipe.learns and self.recipe.grouped):
-                    from mulligan.app.teaching import teach, tell_outcome
+                    from mulligan.app.teaching import teach
 
-                    await (teach if self.recipe.learns else tell_outcome)(self.parts.bank, episode, self.notice)
+                    await teach(self.parts.bank, episode, self.notice, learns=self.recipe.learns)
             except BaseException as error:
                 if isinstance(error, RecordLost):
                     error.episode = episode

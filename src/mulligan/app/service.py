@@ -14,8 +14,8 @@ from mulligan.core.errors import InvalidInput, MulliganError
 
 if TYPE_CHECKING:
     from mulligan.app.client_led import ClientLed
+    from mulligan.app.memory import Bank
     from mulligan.app.model_roles import Models
-    from mulligan.bank.bank import Bank
     from mulligan.core.lesson_store import Memory
     from mulligan.core.protocols import Store
 

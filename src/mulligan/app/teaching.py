@@ -12,7 +12,7 @@ from dataclasses import replace
 from mulligan.app.workspaces import Notice
 from mulligan.bank.learn.facts import success_of
 from mulligan.core.errors import MulliganError, NotFound, RecordLost
-from mulligan.core.optional import MeasuringBank, with_defaults
+from mulligan.core.optional import measuring
 from mulligan.core.protocols import Bank, Learned
 from mulligan.core.records import Episode
 from mulligan.text.plain import count
@@ -24,7 +24,7 @@ async def tell_outcome(bank: Bank, episode: Episode, notice: Notice) -> None:
     if not episode.recall or success is None or not episode.over:
         return
     try:
-        await with_defaults(bank, MeasuringBank).outcome_of(episode.recall.id, success)
+        await measuring(bank).outcome_of(episode.recall.id, success)
         await _notice_harm(bank, notice)
     except NotFound:  # the recall has no receipt
         pass
@@ -35,15 +35,19 @@ async def tell_outcome(bank: Bank, episode: Episode, notice: Notice) -> None:
 
 
 async def _notice_harm(bank: Bank, notice: Notice) -> None:
-    for sentence in await with_defaults(bank, MeasuringBank).retired_for_harm():
+    for sentence in await measuring(bank).retired_for_harm():
         notice(f"from now on {sentence}")
 
 
-async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
-    """Lets the bank learn from an episode that is over, and reports the result.
+async def teach(bank: Bank, episode: Episode, notice: Notice, *, learns: bool = True) -> None:
+    """Lets the bank learn from an episode that is over, and reports the result. A bank that does not learn is told the
+    outcome.
 
     Nothing is learned twice, nor from an episode whose answer nobody could confirm, or whose task has no answer.
     """
+    if not learns:
+        await tell_outcome(bank, episode, notice)
+        return
     if episode.stop is None or episode.stop.resumable or not episode.trials:
         return
     if episode.stop.reason in ("unconfirmed", "unsure", "absent"):
@@ -76,7 +80,7 @@ async def teach_group(bank: Bank, episodes: Sequence[Episode], notice: Notice, *
 
 async def _learn(bank: Bank, episodes: Sequence[Episode], notice: Notice) -> None:
     try:
-        notice(summary(await bank.learn(episodes), with_defaults(bank, MeasuringBank).agent_id))
+        notice(summary(await bank.learn(episodes), measuring(bank).agent_id))
         await _notice_harm(bank, notice)
     except RecordLost:  # the bank and the episode are in the same file
         raise

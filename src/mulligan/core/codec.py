@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints, overload
 
 from mulligan.core.episode import Event
 from mulligan.core.errors import InvalidInput
@@ -48,17 +48,17 @@ def to_json(record: Any) -> Json:
         raise InvalidInput(f"{type(record).__name__}: a value in it is nested too deeply for JSON") from None
 
 
-def from_json(cls: type[T], data: Json, schema: int = SCHEMA) -> T:
-    """The record of this class in `data`, which was written in version `schema`.
+@overload
+def from_json(cls: type[T], data: Json, schema: int = SCHEMA) -> T: ...
+@overload
+def from_json(cls: UnionType, data: Json, schema: int = SCHEMA) -> Event: ...
+def from_json(cls: Any, data: Json, schema: int = SCHEMA) -> Any:
+    """The record of this class in `data`, which was written in version `schema`. For `Event`, the key "event" of `data`
+    names the class.
 
     Raises `InvalidInput`, which names the place, for data that does not fit or that a newer version wrote.
     """
-    return _read(cls, cls.__name__, data, schema)
-
-
-def event_from_json(data: Json, schema: int = SCHEMA) -> Event:
-    """The event in `data`; its key "event" names the kind. Raises `InvalidInput` as `from_json` does."""
-    return _read(Event, "Event", data, schema)
+    return _read(cls, "Event" if cls is Event else cls.__name__, data, schema)
 
 
 def migrate(kind: str, data: Json, schema: int, migrations: tuple[Migration, ...] = MIGRATIONS) -> Json:

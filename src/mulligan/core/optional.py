@@ -68,6 +68,11 @@ def with_defaults(thing: object, whole: type[T]) -> T:
     return cast(T, _WithDefaults(thing, _defaults_of(whole)))
 
 
+def measuring(bank: object) -> MeasuringBank:
+    """The bank, with defaults for what a bank that counts outcomes has besides."""
+    return with_defaults(bank, MeasuringBank)
+
+
 @cache
 def _defaults_of(protocol: type[Any]) -> object:
     return type(protocol.__name__, (protocol,), {})()

@@ -32,10 +32,10 @@ from mulligan.langgraph.sentence import sentence_of
 from mulligan.langgraph.working import Recorder, Work, log
 from mulligan.plugins import BadAnswer, Episode, InvalidInput, Json, estimate
 from mulligan.running import (
+    Event,
     Store,
     advance,
     check_resumable,
-    event_from_json,
     from_json,
     located_model,
     taken_by,
@@ -276,7 +276,7 @@ class _ObservedRecorder(Recorder):
         update = super().update(work)
         seen, episode = self._at.get(work.episode.id, (len(work.events), work.episode))
         for row in work.events[seen:]:
-            event = event_from_json(row)
+            event = from_json(Event, row)
             episode = advance(episode, event)
             for observer in self._followed.observers:
                 observer(episode, event)

@@ -25,7 +25,7 @@ from langgraph.store.base import (
 
 from mulligan.pages import mask_json
 from mulligan.plugins import InvalidInput, Json, Lesson, LessonFields, NotFound, Selection, annotations_of
-from mulligan.running import Bank, checked_fields, digest, finish, portal, screened
+from mulligan.running import Bank, digest, finish, portal, storable
 from mulligan.serving import Service
 
 T = TypeVar("T")
@@ -257,8 +257,7 @@ def _value(lesson: Lesson) -> dict[str, Json]:
 
 def _whole(value: Mapping[str, Any]) -> Mapping[str, Json]:
     """Return the entry of the context that keeps this value, if a lesson cannot hold it as it is."""
-    lesson, _ = screened(Lesson("", **checked_fields(value)))
-    if (fields := _fields_of(lesson)) == value:
+    if (fields := _fields_of(storable(value))) == value:
         return {}
     text = json.dumps(value)
     return {VALUE: {"of": digest(fields), "parts": [text[n : n + PART] for n in range(0, len(text), PART)]}}

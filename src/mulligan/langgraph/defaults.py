@@ -16,7 +16,6 @@ from mulligan.running import (
     memory_command,
     open_store,
     portal,
-    prompts_folder,
     summary,
 )
 
@@ -34,8 +33,7 @@ def store_of(given: Store | bool | None) -> Store | None:
 
 def prompts_of(folder: str | os.PathLike[str] | None = None) -> FilePrompts:
     """Return the prompts of this folder, or of the one that mulligan.toml names; then those that ship."""
-    chosen = folder if folder is not None else prompts_folder(load())
-    return FilePrompts([Path(chosen)] if chosen else [])
+    return FilePrompts([Path(folder)]) if folder else FilePrompts.of(load())
 
 
 class OwnBank:
@@ -44,7 +42,7 @@ class OwnBank:
     The portal outlives the callers' event loops, so background work of the bank goes on there.
 
     Args:
-        model: The model that learns for the bank; None: as `open_bank` chooses.
+        model: The model that learns for the bank; None: as `Bank.open` chooses.
         notice: Called with a sentence that says what was learned.
     """
 
@@ -56,9 +54,9 @@ class OwnBank:
     async def do(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """Return the result of `work`, a function of the bank."""
         if self._opened is None:
-            from mulligan.running import open_bank
+            from mulligan.running import Bank as LessonBank
 
-            self._opened = open_bank(self.agent_id, model=self._model)
+            self._opened = LessonBank.open(self.agent_id, model=self._model)
         return await portal.within(work(self._opened))
 
     @property

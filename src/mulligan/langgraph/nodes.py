@@ -67,7 +67,6 @@ from mulligan.running import (
     due,
     portal,
     teach,
-    tell_outcome,
     to_json,
     versions,
 )
@@ -356,8 +355,8 @@ class Nodes:
     async def _learn(self, update: dict[str, Any], work: Work) -> dict[str, Any]:
         """Return the update after the bank has learned from an episode that has ended."""
         if self.bank is not None and work.episode.stop is not None:
-            tell, bank = teach if self.learn else tell_outcome, self.bank
-            learned = lambda: portal.settled(tell(bank, work.episode, log.info))  # noqa: E731
+            bank, learns = self.bank, self.learn
+            learned = lambda: portal.settled(teach(bank, work.episode, log.info, learns=learns))  # noqa: E731
             await self._outages.tolerated("nothing is learned from a run of a graph", learned, None)
         return update
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
 from mulligan.graphs.question_checks import GraphQuestion
 from mulligan.langgraph.querying import Querying
-from mulligan.plugins import Bank, Episode, Learned, Lesson, MeasuringBank, Recall, Task, Trial, with_defaults
+from mulligan.plugins import Bank, Episode, Learned, Lesson, Recall, Task, Trial, measuring
 from mulligan.running import digest, pairs_text
 
 
@@ -31,7 +31,7 @@ def with_pairs(bank: Bank | None, querying: Querying) -> Bank | None:
     Returns the bank unchanged if rows are not judged, if a subclass asks something else than the graph, or if the bank
     keeps no pairs.
     """
-    pairs = with_defaults(bank, MeasuringBank).pairs
+    pairs = measuring(bank).pairs
     if bank is None or not isinstance(pairs, Pairs) or not (querying.judged and querying.asks_database):
         return bank
     return cast(Bank, _BankWithPairs(bank, pairs, querying))

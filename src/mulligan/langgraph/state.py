@@ -13,7 +13,7 @@ from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict  # pydantic reads that of typing from Python 3.12 on
 
 from mulligan.plugins import Episode, InvalidInput, Json, Trial
-from mulligan.running import StopReason, advance, event_from_json, from_json
+from mulligan.running import Event, StopReason, advance, from_json
 
 M = TypeVar("M", bound=BaseMessage)
 
@@ -208,5 +208,5 @@ def episode_of(record: Record) -> Episode:
     begun: Any = record["begun"]
     episode = begun if isinstance(begun, Episode) else from_json(Episode, begun)
     for event in record["events"]:
-        episode = advance(episode, event_from_json(event) if isinstance(event, dict) else event)
+        episode = advance(episode, from_json(Event, event) if isinstance(event, dict) else event)
     return episode

@@ -49,7 +49,6 @@ from mulligan.running import (
     StoredJournal,
     advance,
     blocking,
-    event_from_json,
     from_json,
     portal,
     scope,
@@ -297,7 +296,7 @@ class Recording:
             entry = await self._stack.enter_async_context(_Held(ledger.hold(work.episode.id, seconds=LEASE_SECONDS)))
         work.entry = entry
         for event in work.events[len(work.stored_events) :]:
-            await work.write(event_from_json(event))
+            await work.write(from_json(Event, event))
         if len(work.events) == len(work.stored_events):
             await entry.resume()
         return entry

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
-from mulligan.app.config import Config, prompts_folder
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
 from mulligan.core.prompts import Prompt
@@ -28,15 +26,9 @@ NO_TASK = "The task is the one that the user has given you, or gives you next."
 """Stands for the task where the prompt was requested without one."""
 
 
-def prompt_files(config: Config) -> FilePrompts:
-    """Looks up prompt files, the user's first. Raises `InvalidInput` if the user's folder does not exist."""
-    folder = prompts_folder(config)
-    return FilePrompts([Path(folder)] if folder else [])
-
-
 def instructions(service: Service, which: str) -> str:
     """What a client is told when it connects. Raises `InvalidInput` for an invalid file of the user's."""
-    files, agent = prompt_files(service.config), quote_name(service.served.agent_id)
+    files, agent = FilePrompts.of(service.config), quote_name(service.served.agent_id)
     prompts = [files.get(f"instructions.{part}") for part in (*topics(which), "server")]
     return "\n\n".join(_render(prompt.check("agent_id"), agent_id=agent) for prompt in prompts)
 

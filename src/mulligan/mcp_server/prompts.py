@@ -15,7 +15,7 @@ from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.mcp_server.messages import protocol_errors
-from mulligan.mcp_server.prompt_texts import TRIALS, memory_rules, prompt_files, reflexion
+from mulligan.mcp_server.prompt_texts import TRIALS, memory_rules, reflexion
 from mulligan.mcp_server.tool import MAX_NAME, Call
 from mulligan.mcp_server.tools import topics
 from mulligan.text.arguments import renamed
@@ -29,7 +29,7 @@ class Prompts:
     """
 
     def __init__(self, service: Service, which: str) -> None:
-        self._service, self._files = service, prompt_files(service.config)
+        self._service, self._files = service, FilePrompts.of(service.config)
         known = json.loads(Path(__file__).with_name("prompts.json").read_text(encoding="utf-8"))
         offers = [types.Prompt.model_validate(known[topic]) for topic in topics(which)]
         self._offers = {prompt.name: prompt for prompt in offers}

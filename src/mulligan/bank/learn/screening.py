@@ -21,6 +21,7 @@ from typing import Any, cast
 
 from mulligan.bank.learn.effects import effects_of
 from mulligan.bank.learn.facts import keys_of, subject_of
+from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.recall.terms import search_text, terms_of
 from mulligan.core.codec import digest
 from mulligan.core.lesson_history import Addition, compared_text
@@ -42,6 +43,11 @@ _WIDTHLESS = re.compile("[\u200b\u2060-\u2064\ufeff\u180e\u00ad\U000e0100-\U000e
 _JOINERS = "\u200c\u200d"
 _SMUGGLED = re.compile(f"[\u200b\u2060-\u2064\ufeff{_JOINERS}\ufe00-\ufe0f\U000e0100-\U000e01ef]{{4,}}")
 _LATIN_JOINED = re.compile(f"(?<=[A-Za-z])[{_JOINERS}]+(?=[A-Za-z])")
+
+
+def storable(values: Mapping[str, Any], where: str = "A lesson", *, id: str = "", whole: bool = False) -> Lesson:
+    """The lesson with these fields as it may be stored: see `checked_fields`, and `screened`."""
+    return screened(Lesson(id, **checked_fields(values, where, whole=whole)))[0]
 
 
 def screened(lesson: Lesson, named: str = "") -> tuple[Lesson, tuple[str, ...]]:

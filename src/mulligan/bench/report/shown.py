@@ -38,17 +38,22 @@ class BenchReport:
     details: Sequence[Block]
     results: Sequence[Sequence[CaseResult]]
 
+    @classmethod
+    async def of(cls, store: Store, ids: Sequence[str]) -> BenchReport:
+        """Compares the first of these runs with each of the others. Raises `NotFound`, `InvalidInput`."""
+        report = make_report([await read_run(store, id) for id in ids])
+        result, (chart, spent) = summary(report), spending(report)
+        lowered = [
+            replace(block, level=min(block.level + 1, 6)) if isinstance(block, Heading) else block
+            for block in page(report)[1 + len(result) :]
+        ]
+        results = [run.recorded.results for run in report.runs]
+        return cls(report.labels, result, by_tries(report), solved_by_tries(report), chart, spent, lowered, results)
 
-async def bench_report(store: Store, ids: Sequence[str]) -> BenchReport:
-    """Compares the first of these runs with each of the others. Raises `NotFound`, `InvalidInput`."""
-    report = make_report([await read_run(store, id) for id in ids])
-    result, (chart, spent) = summary(report), spending(report)
-    lowered = [
-        replace(block, level=min(block.level + 1, 6)) if isinstance(block, Heading) else block
-        for block in page(report)[1 + len(result) :]
-    ]
-    results = [run.recorded.results for run in report.runs]
-    return BenchReport(report.labels, result, by_tries(report), solved_by_tries(report), chart, spent, lowered, results)
+    @staticmethod
+    async def rows(store: Store, limit: int) -> Sequence[BenchRow]:
+        """The newest runs, newest first, as the rows of a list."""
+        return [await _row(store, run) for run in await store.benches.runs(limit)]
 
 
 @dataclass(frozen=True)
@@ -64,11 +69,6 @@ class BenchRow:
     method: str | None
     model: str
     counts: Mapping[str, int]
-
-
-async def bench_rows(store: Store, limit: int) -> Sequence[BenchRow]:
-    """The newest runs, newest first."""
-    return [await _row(store, run) for run in await store.benches.runs(limit)]
 
 
 async def _row(store: Store, run: BenchRun) -> BenchRow:

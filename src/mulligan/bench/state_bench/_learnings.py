@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from mulligan.running import lessons_about, open_bank
+from mulligan.running import Bank, lessons_about
 
 BANK = "MULLIGAN_BANK"
 """The environment variable with the name of the bank."""
@@ -23,7 +23,7 @@ def retrieve_learnings(query: str, top_k: int = 3, *, bank: str = "") -> list[st
     """
 
     async def recall() -> list[str]:
-        async with open_bank(bank or os.environ.get(BANK, ""), project="") as opened:
+        async with Bank.open(bank or os.environ.get(BANK, ""), project="") as opened:
             return [f"{one.title}\n{one.content}" for one in await lessons_about(opened, query, top_k)]
 
     return asyncio.run(recall()) if query.strip() else []

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, cast
 
-from mulligan.core.codec import event_from_json, from_json, record_text
+from mulligan.core.codec import from_json, record_text
 from mulligan.core.episode import Event
 from mulligan.core.errors import InvalidInput, StoreError, Unreadable
-from mulligan.core.records import Json
 from mulligan.store.sqlite.engine import Connection
 
 R = TypeVar("R")
@@ -56,21 +55,17 @@ def object_of(what: str, text: Any) -> dict[str, Any]:
 
 def record_of(cls: type[T], what: str, schema: Any, text: Any) -> T:
     """Decodes the record of this class in a row. what: names it in the message of `Unreadable`."""
-    return _decoded(what, schema, text, lambda data, schema: from_json(cls, data, schema))
-
-
-def event_of(what: str, schema: Any, text: Any) -> Event:
-    """Decodes the event in a row. what: names it in the message of `Unreadable`."""
-    return _decoded(what, schema, text, event_from_json)
-
-
-def _decoded(what: str, schema: Any, text: Any, decode: Callable[[Json, int], T]) -> T:
     if not isinstance(schema, int):
         raise unreadable(what, f"its row has the unknown version {schema!r:.40}")
     try:
-        return decode(json_of(what, text), schema)
+        return from_json(cls, json_of(what, text), schema)
     except (InvalidInput, TypeError, RecursionError) as error:
         raise unreadable(what, error) from error
+
+
+def event_of(what: str, schema: Any, text: Any) -> Event:
+    """Decodes the event in a row, like `record_of`."""
+    return record_of(cast(Any, Event), what, schema, text)
 
 
 def encoded(record: object, what: str) -> str:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.pages import CaseResult, bench_report, bench_rows
+from mulligan.pages import BenchReport, CaseResult
 from mulligan.plugins import InvalidInput
 from mulligan.studio.rendering import PAGE_ROWS, render, studio_of, with_query
 
@@ -40,7 +40,7 @@ class Cell:
 
 async def benchmarks(request: Request) -> Response:
     studio, limit = studio_of(request), _number(request, "limit", FIRST_RUNS)
-    rows = await bench_rows(studio.store, limit + 1)
+    rows = await BenchReport.rows(studio.store, limit + 1)
     return render(
         request,
         "benchmarks.html",
@@ -55,7 +55,7 @@ async def compared(request: Request) -> Response:
     studio, ids = studio_of(request), list(dict.fromkeys(request.query_params.getlist("run")))
     if not 1 <= len(ids) <= MAX_RUNS:
         raise InvalidInput(f"Choose from 1 to {MAX_RUNS} benchmark runs, not {len(ids)}.")
-    report = await bench_report(studio.store, ids)
+    report = await BenchReport.of(studio.store, ids)
     if request.query_params.get("format") == "svg":
         chart = report.curve if request.query_params.get("figure") == "curve" else report.spending
         return Response(chart.svg(alone=True), media_type="image/svg+xml")
