@@ -56,7 +56,6 @@ NAMES = {
     "LeaseLost",
     "Lesson",
     "LessonBudget",
-    "LessonFields",
     "Merging",
     "Message",
     "Method",
@@ -112,7 +111,6 @@ NAMES = {
     "Workspace",
     "World",
     "WorldError",
-    "annotations_of",
     "asked_for",
     "attempt_text",
     "calls_in",
@@ -124,6 +122,7 @@ NAMES = {
     "feedback_text",
     "fenced",
     "findings_of",
+    "lesson_fields",
     "failed_findings",
     "literal",
     "measuring",
@@ -144,7 +143,6 @@ NAMES = {
     "think",
     "trajectory_text",
     "typed",
-    "whole",
 }
 
 

@@ -32,7 +32,7 @@ from mulligan.core.errors import (
 )
 from mulligan.core.extras import require
 from mulligan.core.foresight import Ahead, Foresight
-from mulligan.core.lessons import LessonFields, Selection, annotations_of
+from mulligan.core.lessons import Selection, lesson_fields
 from mulligan.core.optional import measuring
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import (
@@ -111,7 +111,7 @@ from mulligan.text.formatting import (
 )
 from mulligan.text.json_lines import objects, text_in
 from mulligan.text.lessons import LessonBudget
-from mulligan.text.programs import Language, program, runs_by_itself, typed, whole
+from mulligan.text.programs import Language, program, runs_by_itself, typed
 from mulligan.text.python_code import asked_for, parsed
 from mulligan.text.reflections import fault, quality_of
 from mulligan.text.truncate import estimate
@@ -162,7 +162,6 @@ __all__ = [
     "LeaseLost",
     "Lesson",
     "LessonBudget",
-    "LessonFields",
     "Merging",
     "Message",
     "Method",
@@ -218,7 +217,6 @@ __all__ = [
     "Workspace",
     "World",
     "WorldError",
-    "annotations_of",
     "asked_for",
     "attempt_text",
     "calls_in",
@@ -231,6 +229,7 @@ __all__ = [
     "feedback_text",
     "fenced",
     "findings_of",
+    "lesson_fields",
     "literal",
     "measuring",
     "object_schema",
@@ -250,7 +249,6 @@ __all__ = [
     "think",
     "trajectory_text",
     "typed",
-    "whole",
 ]
 
 _RENAMED = {"gathered": "failed_findings", "recalled_beside": "recall_with_evidence"}

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mulligan.models.json_answers import parse, read_object
     from mulligan.models.providers import MissingKey
     from mulligan.models.tool_answers import call_of, in_json
-    from mulligan.recording.bridge import blocking, both_ways, finish, is_asynchronous, portal, run_coroutine
+    from mulligan.recording.bridge import blocking, both_ways, finish, portal, run_coroutine
     from mulligan.recording.drivers import check_resumable, versions
     from mulligan.recording.journal import JournaledBank, NoJournal, StoredJournal
     from mulligan.recording.ledger import Entry, Ledger
@@ -84,7 +84,7 @@ _HOMES = {
     "models.json_answers": "parse read_object",
     "models.providers": "MissingKey",
     "models.tool_answers": "call_of in_json",
-    "recording.bridge": "blocking both_ways finish is_asynchronous portal run_coroutine",
+    "recording.bridge": "blocking both_ways finish portal run_coroutine",
     "recording.drivers": "check_resumable versions",
     "recording.journal": "JournaledBank NoJournal StoredJournal",
     "recording.ledger": "Entry Ledger",
@@ -139,7 +139,6 @@ __all__ = [
     "from_json",
     "home",
     "in_json",
-    "is_asynchronous",
     "is_role",
     "lessons_about",
     "lint",

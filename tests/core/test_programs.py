@@ -7,7 +7,7 @@ from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.text.programs import program, runs_by_itself, typed, whole
+from mulligan.text.programs import program, runs_by_itself, typed
 from mulligan.text.python_code import asked_for
 from mulligan.text.rust import extract_rust
 
@@ -88,7 +88,7 @@ def test_a_body_of_pass_is_a_body_as_human_eval_has_it() -> None:
 
 def test_a_task_in_prose_changes_nothing() -> None:
     assert program("    return 1", "Write a function f(x).") == "return 1"
-    assert whole("def f(x):\n    return 1", "Write a function f(x).") == "def f(x):\n    return 1"
+    assert program("def f(x):\n    return 1", "Write a function f(x).", is_code=True) == "def f(x):\n    return 1"
 
 
 def test_typing_is_imported_only_for_what_is_used_and_unbound() -> None:

@@ -14,7 +14,7 @@ from mulligan.agentfile.frontmatter import parse_document
 from mulligan.bank.exchange.records import imported_id
 from mulligan.bank.learn.screening import storable
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import Lesson, LessonFields, Time, annotations_of
+from mulligan.core.lessons import Lesson, Time, lesson_fields
 from mulligan.core.records import Json
 from mulligan.text.secrets import mask, mask_json
 
@@ -39,7 +39,7 @@ def left_out(lesson: Lesson) -> dict[str, Any]:
 
 def _front_matter(lesson: Lesson) -> Iterator[tuple[str, str]]:
     defaults = Lesson("", "", "", "success")
-    for name, (kind, _) in annotations_of(LessonFields).items():
+    for name, (kind, _) in lesson_fields().items():
         value = getattr(lesson, name)
         if name == "content" or (value == getattr(defaults, name) and name not in ALWAYS):
             continue

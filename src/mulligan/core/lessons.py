@@ -236,6 +236,11 @@ def annotations_of(cls: type) -> Mapping[str, tuple[Any, Any]]:
     return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in annotated.items()}
 
 
+def lesson_fields() -> Mapping[str, tuple[Any, InputField]]:
+    """The fields of a lesson that people write: the type of each, and what it is for."""
+    return annotations_of(LessonFields)
+
+
 @cache
 def fields_with(mark: Literal["label", "brief", "column", "counted"]) -> Mapping[str, Any]:
     """The values of this mark by field, for the fields of a lesson that have it, in order."""

@@ -22,7 +22,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 
 from mulligan.langgraph.asking import ResponderWithRetries, queries_in, reading_in, recalled
-from mulligan.langgraph.calling import called
 from mulligan.langgraph.defaults import OwnBank, bank_of, store_of
 from mulligan.langgraph.graph_texts import result_in
 from mulligan.langgraph.journalled import journalled
@@ -32,7 +31,7 @@ from mulligan.langgraph.state_graph import assemble
 from mulligan.langgraph.working import Recorder, log
 from mulligan.pages import answer_of, one_line
 from mulligan.plugins import BadAnswer, Bank, InvalidInput, Json
-from mulligan.running import Store, run_coroutine
+from mulligan.running import Store, portal, run_coroutine
 
 Prompted: TypeAlias = "str | Callable[[str], str] | Callable[[str], Awaitable[str]] | None"
 """What a model is told besides the question, or a function of the question that returns it."""
@@ -90,7 +89,7 @@ class QuestionPrompt:
         if not callable(self._prompt):
             return self._prompt
         if question not in self._remembered:
-            text = await called(cast(Callable[..., Any], self._prompt), question)
+            text = await portal.call(cast(Callable[..., Any], self._prompt), question)
             while len(self._remembered) >= REMEMBERED:
                 del self._remembered[next(iter(self._remembered))]
             self._remembered[question] = text
@@ -121,12 +120,12 @@ class Role:
 
     async def __call__(self, messages: list[BaseMessage]) -> Any:
         if self._prepare is not None:
-            await called(self._prepare)
+            await portal.call(self._prepare)
         prompt = await self._texts.text(messages[0].text)
         newest = self._newest  # read once: another thread may use the same graph for another question
         if newest is None or newest[0] != prompt:
             newest = self._newest = (prompt, self._make(prompt))
-        return await called(*_call_of(newest[1], messages))
+        return await portal.call(*_call_of(newest[1], messages))
 
 
 def _call_of(responder: Any, messages: list[BaseMessage]) -> tuple[Callable[..., Any], Any]:

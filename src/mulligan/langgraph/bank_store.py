@@ -24,7 +24,7 @@ from langgraph.store.base import (
 )
 
 from mulligan.pages import mask_json
-from mulligan.plugins import InvalidInput, Json, Lesson, LessonFields, NotFound, Selection, annotations_of
+from mulligan.plugins import InvalidInput, Json, Lesson, NotFound, Selection, lesson_fields
 from mulligan.running import Bank, digest, finish, portal, storable
 from mulligan.serving import Service
 
@@ -265,7 +265,7 @@ def _whole(value: Mapping[str, Any]) -> Mapping[str, Json]:
 
 def _fields_of(lesson: Lesson) -> dict[str, Json]:
     """Return the fields of a lesson that can be put."""
-    value = {name: getattr(lesson, name) for name in annotations_of(LessonFields)}
+    value = {name: getattr(lesson, name) for name in lesson_fields()}
     always = _ALWAYS + (_OF_FACTS if lesson.nature == "fact" else ())
     value = {name: one for name, one in value.items() if name in always or (one and name not in _OF_FACTS)}
     context = {name: said for name, said in lesson.context.items() if name not in (KEYS, VALUE)}
@@ -285,7 +285,7 @@ def _check_put(op: PutOp) -> None:
     """Raise `InvalidInput` for a value that a lesson cannot hold."""
     if op.value is None:
         return
-    known = annotations_of(LessonFields)
+    known = lesson_fields()
     unknown = [str(name) for name in op.value if name not in known]
     if unknown:
         raise InvalidInput(

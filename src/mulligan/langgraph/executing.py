@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from mulligan.graphs.protocol import Graph
 from mulligan.langgraph.asking import answer_in, fields_of
-from mulligan.langgraph.calling import called, invoke
+from mulligan.langgraph.calling import invoke
 from mulligan.langgraph.graph_texts import queries_run, record_in, tool_message
 from mulligan.langgraph.journalled import jsonable
 from mulligan.langgraph.querying import ROWS, Querying
@@ -106,7 +106,7 @@ class Executing:
         tool: Any = self._tool
         if self._is_runnable:
             return await invoke(tool, dict(arguments) if self._is_tool else answer)
-        return await (called(partial(tool, **arguments)) if self._inputs else called(tool, answer))
+        return await (portal.call(partial(tool, **arguments)) if self._inputs else portal.call(tool, answer))
 
 
 def query_answered(reading: Reading, message: ToolMessage) -> str:

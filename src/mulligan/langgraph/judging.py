@@ -16,12 +16,12 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from mulligan.graphs.protocol import GraphSchema
 from mulligan.langgraph.asking import SchemaResponder, fields_of, score_of, valid_score
-from mulligan.langgraph.calling import called
 from mulligan.langgraph.graph_texts import record_in, schema_text, shown
 from mulligan.langgraph.querying import Querying, answers
 from mulligan.langgraph.state import newest
 from mulligan.pages import labelled, truncate_text
 from mulligan.plugins import BadAnswer, Json, Prompt, Prompts
+from mulligan.running import portal
 
 JUDGED_TOKENS = 500
 """The approximate tokens of the rows that the judge is shown."""
@@ -116,7 +116,7 @@ class RowsJudge:
             labelled("Query", query),
             labelled("Rows", shown({"result": outcome["result"]}, JUDGED_TOKENS), "json"),
         ]
-        fields = fields_of(await called(responder.arespond, [HumanMessage("\n\n".join(parts))]))
+        fields = fields_of(await portal.call(responder.arespond, [HumanMessage("\n\n".join(parts))]))
         score = score_of(fields.get("score"))
         assert score is not None, "the responder checks the score"
         return score, str(fields.get("reason") or "")

@@ -19,7 +19,6 @@ from langgraph.graph import END
 from langgraph.types import interrupt
 
 from mulligan import Limits
-from mulligan.langgraph.calling import called
 from mulligan.langgraph.journalled import model_id, models_in
 from mulligan.langgraph.judging import Judgement
 from mulligan.langgraph.state import (
@@ -215,7 +214,7 @@ class Nodes:
                 await work.keep(Recalled(recall, work.lap()))
             work.steps = 1
             try:
-                message = await called(self.parts.draft, messages)
+                message = await portal.call(self.parts.draft, messages)
             except BadAnswer as error:
                 return {"messages": removed, **await self._stopped(work, Stop("gave_up", str(error)))}
             work.next = EXECUTE_TOOL
@@ -234,7 +233,7 @@ class Nodes:
                 messages = [approved if message is proposal else message for message in messages]
                 proposal, edits = approved, [approved]
         async with self.recorder.work(record, f"trial.{number}", "act") as work:
-            message: ToolMessage = refusal or await called(self.parts.execute, messages)
+            message: ToolMessage = refusal or await portal.call(self.parts.execute, messages)
             reading = self.parts.read(proposal)
             answer = reading.answer if refusal else self.parts.answered(reading, message)
             step = Step(action=answer, observation=text_of(message))
@@ -256,7 +255,7 @@ class Nodes:
                 return await self._learn(await self._judged(work, messages), work)
             work.steps += 1
             try:
-                message: AIMessage = await called(self.parts.revise, messages)
+                message: AIMessage = await portal.call(self.parts.revise, messages)
             except BadAnswer as error:
                 return await self._learn(await self._unrevised(work, tool, error), work)
             reading = self.parts.read(message)
@@ -279,7 +278,7 @@ class Nodes:
         """Judge the newest result; then end the run, or revise."""
         assert self.parts.judge is not None, "revise calls this only with a judge"
         number, tool = len(work.episode.trials), newest(messages, ToolMessage)
-        judgement: Judgement = await called(self.parts.judge, messages)
+        judgement: Judgement = await portal.call(self.parts.judge, messages)
         text = judgement.critique if judgement.passed is not False else "the rows do not answer the question"
         feedback = Feedback(judgement.passed, text, judgement.score, "judge", usage=work.spent())
         await work.keep(Evaluated(number, feedback, work.lap()))
@@ -289,7 +288,7 @@ class Nodes:
             return await self._stopped(work, stop, tool, messages)
         work.steps += 1
         try:
-            message: AIMessage = await called(self.parts.revise, [*messages, HumanMessage(judgement.critique)])
+            message: AIMessage = await portal.call(self.parts.revise, [*messages, HumanMessage(judgement.critique)])
         except BadAnswer as error:
             stop = _unsure(work, str(error)) or Stop("gave_up", str(error))
             return await self._stopped(work, stop, tool, messages)

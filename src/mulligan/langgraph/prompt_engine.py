@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from mulligan.graphs.protocol import Graph, GraphSchema, bare, drawn, spelled
 from mulligan.langgraph.asking import fields_of, recorded, until_valid, with_tool
-from mulligan.langgraph.calling import called, invoke
+from mulligan.langgraph.calling import invoke
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import prompts_of
 from mulligan.langgraph.graph_texts import Known, Relationship, from_database, from_file, from_table, lines, typed
@@ -26,7 +26,7 @@ from mulligan.langgraph.journalled import as_messages, journalled, usage_of
 from mulligan.langgraph.kg import CYPHER, recorded_schema
 from mulligan.langgraph.working import here
 from mulligan.plugins import BadAnswer, InvalidInput, Json, Model, Prompt, Prompts, Usage, object_schema
-from mulligan.running import Meter, finish
+from mulligan.running import Meter, finish, portal
 
 Offered: TypeAlias = "Mapping[str, Mapping[str, str]]"
 """Properties (name to type) by the name of the entity or relationship that has them."""
@@ -415,7 +415,7 @@ class Asker:
 
     async def _query(self, text: str, system: Sequence[str]) -> str:
         async def ask() -> Json:
-            answer: Any = await called(self._conversation.query, text)
+            answer: Any = await portal.call(self._conversation.query, text)
             return str(cast(Any, answer)[0] if isinstance(answer, tuple) else answer)
 
         for meter in (self._meter, *((work.meter,) if (work := here.get()) else ())):

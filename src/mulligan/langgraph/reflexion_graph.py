@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from mulligan.graphs.protocol import Graph
 from mulligan.langgraph.asking import Draft, Revision, SchemaResponder, check_schemas, reading_of
-from mulligan.langgraph.calling import called
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import bank_of, prompts_of, store_of
 from mulligan.langgraph.executing import Executing, query_answered
@@ -25,7 +24,7 @@ from mulligan.langgraph.state import GOOD_SCORE, Reading, check_limits
 from mulligan.langgraph.state_graph import ReflexionGraph, assemble
 from mulligan.langgraph.working import Recorder
 from mulligan.plugins import Bank, InvalidInput, Json
-from mulligan.running import FilePrompts, Store, both_ways
+from mulligan.running import FilePrompts, Store, both_ways, portal
 
 SLOTS = ("tool", "schema", "instructions", "lessons")
 """The placeholders of the prompts reflexion_graph.draft and reflexion_graph.revise."""
@@ -103,7 +102,7 @@ def create_reflexion_graph(
         revise=reviser.arespond,
         read=reading_of,
         answered=query_answered if querying else lambda reading, message: reading.answer,
-        passed=both_ways(partial(called, judge)) if judge else lambda reading, message: reading.passes(good_score),
+        passed=both_ways(partial(portal.call, judge)) if judge else lambda reading, message: reading.passes(good_score),
         settles=rows_settle if until == "rows" else lambda message: "",
         judge=RowsJudge(journalled(model), texts, querying, good_score) if querying and judges_rows else None,
         approve=ask_person if approve else None,

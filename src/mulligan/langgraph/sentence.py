@@ -11,10 +11,10 @@ from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, Field
 
 from mulligan.langgraph.asking import SchemaResponder, fields_of
-from mulligan.langgraph.calling import called
 from mulligan.langgraph.graph_texts import shown
 from mulligan.pages import labelled
 from mulligan.plugins import BadAnswer, Json, Prompt, Prompts
+from mulligan.running import portal
 
 ROWS_TOKENS = 1500
 """The approximate tokens of the rows that the model is shown."""
@@ -44,7 +44,7 @@ async def sentence_of(question: str, rows: Sequence[Mapping[str, Json]], model: 
     responder = SchemaResponder(model, SayAnswer, answer_prompt(prompts), dict[str, str])
     parts = [labelled("Question", question), labelled("Rows", shown({"result": [*rows]}, ROWS_TOKENS), "json")]
     try:
-        fields = fields_of(await called(responder.arespond, [HumanMessage("\n\n".join(parts))]))
+        fields = fields_of(await portal.call(responder.arespond, [HumanMessage("\n\n".join(parts))]))
     except BadAnswer:
         return _listed(rows)
     said = " ".join(str(fields["answer"]).split())

@@ -129,6 +129,13 @@ class Portal:
             return value
         return self.run(value) if blocking.get() else await value
 
+    async def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the result of a user's function, async or not. In a loop, one that is not async runs in a thread."""
+        if getattr(function, "both_ways", False):
+            return await function(*arguments)
+        at_once = blocking.get() or is_asynchronous(function)
+        return await self.settled(function(*arguments) if at_once else await asyncio.to_thread(function, *arguments))
+
     def wrap(self, inner: T) -> T:
         """The object for synchronous and asynchronous callers: what its methods return is `settled`.
 

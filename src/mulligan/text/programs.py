@@ -33,19 +33,21 @@ NAMES = {"py": "python", "rs": "rust"}
 """The names of the languages in fences."""
 
 
-def program(completion: str, task: str, language: Language = "py") -> str:
-    """Returns the program in a completion of this task. Text without code is returned stripped. Never raises."""
+def program(completion: str, task: str, language: Language = "py", *, is_code: bool = False) -> str:
+    """Returns the program in a completion of this task, with the parts of the task that it lacks: the function's
+    beginning, helpers, imports. Text without code is returned stripped. Never raises.
+
+    is_code: The completion is code alone, which was extracted before.
+    """
+    whole = _whole_rust if language == "rs" else _whole_python
+    if is_code:
+        return whole(task, completion)
     completion = answer_of(completion.replace("\r\n", "\n").replace("\r", "\n"))
     if language == "rs":
-        return whole(extract_rust(completion, asked_for(task)), task, language)
+        return whole(task, extract_rust(completion, asked_for(task)))
     if (signature := parsed(task)) and (body := _as_body(task, signature, completion)):
         return body
-    return whole(extract_code(completion, asked_for(task)), task)
-
-
-def whole(code: str, task: str, language: Language = "py") -> str:
-    """Returns extracted code with the parts of the task that it lacks: the function's beginning, helpers, imports."""
-    return _whole_rust(task, code) if language == "rs" else _whole_python(task, code)
+    return whole(task, extract_code(completion, asked_for(task)))
 
 
 def typed(code: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.lessons import LessonFields, Time, annotations_of
+from mulligan.core.lessons import Time, lesson_fields
 from mulligan.text.times import time_of
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -53,7 +53,7 @@ def checked_fields(given: Mapping[str, Any], where: str = "A lesson", *, whole: 
         UnknownName: A field does not exist, or cannot be edited.
         InvalidInput: A value is of the wrong kind, or the title or the content is empty.
     """
-    known = annotations_of(LessonFields)
+    known = lesson_fields()
     for name, value in given.items():
         if name not in known:
             raise UnknownName(f"field of {where[:1].lower()}{where[1:]}", name, known)
@@ -67,7 +67,7 @@ def checked_fields(given: Mapping[str, Any], where: str = "A lesson", *, whole: 
 
 
 def _stored(name: str, value: Any) -> Any:
-    if annotations_of(LessonFields)[name][0] == Time:
+    if lesson_fields()[name][0] == Time:
         day = isinstance(value, str) and _DAY.fullmatch(value.strip())
         return time_of(f"{day[0]}T00:00Z" if day else value, future=name == "expires")  # a day is shown in UTC, too
     if isinstance(value, str):

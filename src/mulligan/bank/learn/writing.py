@@ -18,7 +18,7 @@ from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.terms import embedding_text
 from mulligan.core.errors import LessonChanged
 from mulligan.core.lesson_history import Addition, Change
-from mulligan.core.lessons import MAX_OTHER_QUERIES, LessonFields, Selection, annotations_of, without_counts
+from mulligan.core.lessons import MAX_OTHER_QUERIES, Selection, lesson_fields, without_counts
 from mulligan.core.operations import detail_of, operation
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Json, Lesson, LessonState, Origin
@@ -209,7 +209,7 @@ class LessonWriter:
             new = replace(new, state="quarantined", origin=Origin("imported"))
             await self._lessons.add(agent_id, await self.entries([new]), fold=False)
             return (await self._lessons.get(agent_id, [lesson.id]))[0]
-        fields = {name: getattr(lesson, name) for name in annotations_of(LessonFields)}
+        fields = {name: getattr(lesson, name) for name in lesson_fields()}
 
         def received(now: Lesson) -> Lesson:
             if without_counts(now) != without_counts(before):

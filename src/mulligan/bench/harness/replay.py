@@ -35,7 +35,7 @@ from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Case, Episode, Json, Spec, Task, Usage
 from mulligan.evaluators.internal_tests import made
 from mulligan.text.plain import count, escaped
-from mulligan.text.programs import runs_by_itself, typed, whole
+from mulligan.text.programs import program, runs_by_itself, typed
 from mulligan.text.python_code import parsed, with_others
 
 _TEXT_KEYS = ("name", "prompt", "entry_point", "hidden_test")
@@ -125,7 +125,9 @@ def _episode(where: str, entry: dict[str, Any], ids: set[str]) -> Published:
     ids.add(id)
     feedback_or_none = (*lists["feedback"], *[""] * trials)
     lists["implementations"] = tuple(
-        code if _INDENTED in feedback or not code[:1].isspace() or parsed(code) else whole(code, texts["prompt"])
+        code
+        if _INDENTED in feedback or not code[:1].isspace() or parsed(code)
+        else program(code, texts["prompt"], is_code=True)
         for code, feedback in zip(lists["implementations"], feedback_or_none, strict=False)
     )
     fields: dict[str, Any] = {**texts, **lists}

@@ -21,7 +21,6 @@ from mulligan.plugins import (
     Task,
     program,
     text_in,
-    whole,
 )
 
 Form: TypeAlias = Literal["full", "origin"]
@@ -66,7 +65,7 @@ class EvalPlusBenchmark(ProgramBenchmark):
         if writes_tests(episode):
             return await self._score_tests(case.id, target["solution"], output)
         is_own = "actor" in episode.head.settings  # then the loop has judged exactly this code
-        code = (whole if is_own else program)(output, case.task.prompt, "py")
+        code = program(output, case.task.prompt, is_code=is_own)
         if case.id not in self._evaluators:
             settings = {"seconds": self._call_seconds, **_settings(case)}
             self._evaluators[case.id] = self._judges(Spec(_CALLS, settings))

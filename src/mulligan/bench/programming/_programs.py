@@ -31,7 +31,6 @@ from mulligan.plugins import (
     runs_by_itself,
     text_in,
     typed,
-    whole,
 )
 from mulligan.running import attribute_of
 
@@ -155,7 +154,7 @@ class ProgramBenchmark:
         if writes_tests(episode):
             return await self._score_tests(case.id, target["solution"], output)
         is_own = "actor" in episode.head.settings  # then the loop has judged exactly this code
-        code = (whole if is_own else program)(output, case.task.prompt, self._language)
+        code = program(output, case.task.prompt, self._language, is_code=is_own)
         code = typed(code) if self._typed and self._language == "py" else code
         return Score.of(await self._judge(target["tests"], case.id).evaluate(with_code(episode, code)))
 

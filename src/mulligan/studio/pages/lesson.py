@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from mulligan.pages import LessonPage, when
-from mulligan.plugins import InvalidInput, Lesson, LessonFields, NotFound, annotations_of
+from mulligan.plugins import InvalidInput, Lesson, NotFound, lesson_fields
 from mulligan.running import Bank, Tally, acting_as, digest
 from mulligan.studio.charts import intervals
 from mulligan.studio.rendering import Studio, environment, harmless, render, studio_of
@@ -21,9 +21,7 @@ from mulligan.studio.safety import form_of
 RECENT_CHANGES = 30
 """How many changes the page shows, unless all are asked for."""
 TEXTS = {
-    name: annotation.help
-    for name, (kind, annotation) in annotations_of(LessonFields).items()
-    if kind is str and annotation.option
+    name: annotation.help for name, (kind, annotation) in lesson_fields().items() if kind is str and annotation.option
 }
 """The text fields of the form, each with its help. The form also has tags, separated by commas."""
 TEMPLATE_FIELDS = ("title", "description", "content", "query", "kind")
