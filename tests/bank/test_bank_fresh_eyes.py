@@ -27,7 +27,7 @@ async def test_an_episode_is_learned_from_after_its_model_was_down(tmp_path: Pat
 
 
 async def test_the_sign_for_all_banks_is_no_name_of_one(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="agent_id must be the name of one agent"):
+    with pytest.raises(InvalidInput, match="agent_id must be a name of one agent"):
         a_bank(tmp_path / "m.db", "*")
     with pytest.raises(InvalidInput, match="bank must be the name of one agent"):
         await mulligan.solve("Say a.", model=ScriptedModel([]), judge=bool, bank="*")

@@ -201,8 +201,13 @@ def test_a_folder_is_learned_from_at_once_oldest_first(
     assert out.index("b.jsonl") < out.index("a.jsonl")
     assert "notes.txt" not in out
     assert len(lessons(repository)) == 2
+    (folder / "d.jsonl").write_text(in_format("claude", OTHER[:3], session="idle", folder=str(repository)))
+    assert "nothing to learn by rules" in learn(str(folder))
     (folder / "c.json").write_text("{")
-    assert "c.json" in learn(str(folder), status=3)
+    (folder / "e.json").write_text('[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hi."}]')
+    said = learn(str(folder), status=3)
+    assert "c.json" in said
+    assert "Name it with --model" in said
     empty = repository.parent / "empty"
     empty.mkdir()
     assert "folder without transcripts" in learn(str(empty), status=2)

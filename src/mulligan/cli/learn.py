@@ -15,11 +15,11 @@ from mulligan.app.git_sessions import sessions_in, unreadable
 from mulligan.app.sessions import AGENTS, alone, learn_since
 from mulligan.app.teaching import memory_command, summary
 from mulligan.app.traces import State, TraceRun, are_traces, learn_traces
-from mulligan.app.transcripts import Transcript, learn_from, read_transcripts
+from mulligan.app.transcripts import Transcript, has_something_to_learn, learn_from, read_transcripts
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.records import file_text
 from mulligan.cli.counting import Counting
-from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.errors import SOLVED, UNFINISHED, message_of
 from mulligan.cli.hooks import journal_in_use
 from mulligan.cli.memory_banks import agent_options, project_agent, with_bank, writing
 from mulligan.cli.memory_review import with_project_bank
@@ -160,7 +160,7 @@ def _each(files: Sequence[str], given: Mapping[str, Any]) -> int:
         except InvalidInput as error:
             if len(files) == 1:
                 raise
-            say(one_line(str(error), 300))
+            say(one_line(message_of(error), 300))
             status = UNFINISHED
     return status
 
@@ -299,6 +299,9 @@ def _learned(transcript: Transcript, agent: str, given: Mapping[str, Any]) -> in
     needed = _needed() if found else NEEDED
 
     async def work(bank: Bank) -> int:
+        if transcript.format in AGENTS and not found and not has_something_to_learn(bank, episode):
+            say("nothing to learn by rules: no failure was overcome, and you corrected nothing. A model may: --model")
+            return SOLVED
         known = {one.id for one in await bank.list(Selection(STATES, limit=None))}
         try:
             learned = await learn_from(bank, episode, given["recall"], found, needed)

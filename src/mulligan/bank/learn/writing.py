@@ -229,10 +229,12 @@ class LessonWriter:
     async def remember_task(self, id: str, twin: Lesson) -> None:
         """Makes an active lesson found by the words of the task of its twin, too."""
         query = screened(twin)[0].query
+        if not query.strip():
+            return
 
         def remembered(now: Lesson) -> Lesson:
             tasks = (now.query, *now.other_queries)
-            is_new = " ".join(query.split()) not in {" ".join(task.split()) for task in ("", *tasks)}
+            is_new = " ".join(query.split()) not in {" ".join(task.split()) for task in tasks}
             if not is_new or now.state != "active" or now.nature == "query_pair" or len(tasks) > MAX_OTHER_QUERIES:
                 return now
             return replace(now, other_queries=(*now.other_queries, query))
