@@ -30,8 +30,9 @@ async def test_a_success_and_a_failure_are_never_near(tmp_path: Path) -> None:
 
 async def test_skip_keeps_the_first_alone(tmp_path: Path) -> None:
     async with a_bank(tmp_path / "m.db", settings={"near_duplicates": "skip"}) as bank:
-        first = await bank.add(*ONE)
-        assert (await bank.add(*NEARLY)).id == first.id
+        first = await bank.add(*ONE, query="Bill Ann 12")
+        kept = await bank.add(*NEARLY, query="Invoice Zoe")
+        assert (kept.id, kept.query, kept.other_queries) == (first.id, "Bill Ann 12", ("Invoice Zoe",))
         assert [lesson.id for lesson in await bank.list(Selection(states=("active", "retired")))] == [first.id]
         other = await bank.add("Another matter", "Nothing that has to do with it.")
         assert other.id != first.id

@@ -16,7 +16,7 @@ from mulligan.bank.learn.screening import addition_of, fingerprint, screened
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.terms import embedding_text
-from mulligan.core.errors import LessonChanged
+from mulligan.core.errors import LessonChanged, StoreError
 from mulligan.core.lesson_history import Addition, Change
 from mulligan.core.lessons import MAX_OTHER_QUERIES, Selection, lesson_fields, without_counts
 from mulligan.core.operations import detail_of, operation
@@ -241,7 +241,8 @@ class LessonWriter:
 
         # The lesson was screened when it was added, so that its flags must not quarantine it now.
         detail: Json = {"also found by": query}
-        await self.change(twin.agent_id, id, "folded", remembered, detail=detail, by_a_person=True)
+        with suppress(StoreError):  # it was purged or superseded meanwhile
+            await self.change(twin.agent_id, id, "folded", remembered, detail=detail, by_a_person=True)
 
     async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> tuple[list[Addition], set[str]]:
         """The entries with the facts that they replace as parents, and the fingerprints of active facts equal to one.
@@ -277,7 +278,7 @@ class LessonWriter:
         """The entries without near-duplicates of active lessons, and the ids of the lessons that these repeat.
 
         Only strategies are left out, because two facts may differ in the one value that matters. Exact duplicates stay,
-        to be folded.
+        to be folded. The lessons that they repeat are also found by their tasks.
         """
         index = await self._indexes.of(agent_id)
         kept: list[Addition] = []
@@ -291,6 +292,7 @@ class LessonWriter:
             folds = self._ports.settings.fold and any(fingerprint(one) == entry.fingerprint for one in lessons)
             if near and not folds:
                 skipped.append(candidates.ids[near[0]])
+                await self.remember_task(skipped[-1], entry.lesson)
             else:
                 kept.append(entry)
         return kept, skipped
