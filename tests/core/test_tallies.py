@@ -31,7 +31,7 @@ def test_nothing_is_said_before_both_sides_were_seen() -> None:
     assert both.uplift is not None
     assert both.uplift.low < 0 < both.uplift.mean < both.uplift.high
     assert 0.5 < both.uplift.positive < 1
-    assert str(both).endswith("shown 1, withheld 1 times")
+    assert str(both).endswith("shown 1, withheld 1 time")
 
 
 @pytest.mark.light_cases(1)

@@ -144,7 +144,7 @@ class Tally:
             return "not measured"
         return (
             f"uplift {uplift.mean:+.2f} ({uplift.low:+.2f} to {uplift.high:+.2f}), "
-            f"shown {self.shown.count}, withheld {self.withheld.count} times"
+            f"shown {self.shown.count}, withheld {self.withheld.count} time{'s' if self.withheld.count != 1 else ''}"
         )
 
     @property

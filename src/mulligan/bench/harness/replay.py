@@ -379,7 +379,7 @@ def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parti
             differences.append(Parting(f"feedback of trial {number}", logged, got, hint_of(logged, got)))
     if result.status == "error":
         differences.append(
-            Parting("course", f"{len(log.implementations)} trials", result.text, _hint_of_end(log, episode))
+            Parting("course", count(len(log.implementations), "trial"), result.text, _hint_of_end(log, episode))
         )
     elif len(log.implementations) != len(episode.trials):
         differences.append(Parting("trials", str(len(log.implementations)), str(len(episode.trials))))

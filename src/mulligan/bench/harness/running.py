@@ -22,6 +22,7 @@ from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Bank, Model, Store, Strategy
 from mulligan.recording.leases import leased
+from mulligan.text.plain import count
 
 
 @dataclass(frozen=True)
@@ -170,8 +171,8 @@ class _Bench:
         judges = [plan.benchmark.play(case, plan.method).evaluator.name for case in plan.cases]
         if by_model := judges.count("model_judge"):
             (notice or log.info)(
-                f"In {by_model} of {len(judges)} cases, only a model judges each try: the model that answers judges "
-                "itself, unless you name another judge. A hidden answer only scores the result."
+                f"In {by_model} of {count(len(judges), 'case')}, only a model judges each try: the model that answers "
+                "judges itself, unless you name another judge. A hidden answer only scores the result."
             )
         return await self.start(plan, id)
 
