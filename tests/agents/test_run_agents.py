@@ -106,6 +106,7 @@ async def test_max_iter_without_a_judge_says_that_it_has_no_effect(project: Path
     assert [line for line in notices if "max_iter has no effect" in line and "evaluate" in line]
 
 
+@pytest.mark.slow
 async def test_tests_judge_and_the_reflector_reflects(project: Path) -> None:
     folder = reflexion(project, "evaluate: {tests: tests.py}\n")
     lay(folder, {"tests.py": "assert add(1, 2) == 3\n"})
@@ -245,6 +246,7 @@ def git(folder: Path, *arguments: str) -> str:
     return ran.stdout
 
 
+@pytest.mark.slow
 async def test_work_in_a_worktree_comes_back_as_a_branch(project: Path) -> None:
     kit(project, "[write_file, read_file, run_command]")
     single(project, "worker", REACT)
@@ -271,6 +273,7 @@ async def test_work_in_a_worktree_comes_back_as_a_branch(project: Path) -> None:
     assert any(branch in line for line in told)
 
 
+@pytest.mark.slow
 async def test_a_result_that_was_not_handed_over_is_on_a_resume(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a process that was killed between the end of its episode and the hand-over."""
     kit(project, "[write_file]")

@@ -200,6 +200,7 @@ async def test_the_tools_of_another_program_are_left_out_of_a_skill(project: Pat
     assert "left out: Read, Bash(git:*), codebase." in problems[0].message
 
 
+@pytest.mark.slow
 async def test_a_script_runs_in_the_sandbox_once_the_project_is_trusted(project: Path) -> None:
     folder = with_skill(project / "skills" / "pdf", "name: pdf\ndescription: d\ntools: [run_command]")
     lay(project / "agents" / "worker", {"AGENT.md": AGENT.format(more="uses: [pdf]")})
@@ -216,6 +217,7 @@ async def test_a_script_runs_in_the_sandbox_once_the_project_is_trusted(project:
         await mulligan.run("worker", "Read.", model=ScriptedModel([]), workspace=work)
 
 
+@pytest.mark.slow
 async def test_an_agent_of_another_program_works_on_a_copy_of_the_folder(project: Path) -> None:
     text = "---\nname: tidier\ndescription: d\ntools: Read, Write, Bash\nmodel: opus\n---\nTidy up.\n"
     lay(project, {".claude/agents/tidier.md": text, "a.txt": "old\n"})

@@ -216,6 +216,7 @@ ACTIONS = st.sampled_from(["look", "delete ledger", "delete drafts", "dance"])
 DECISIONS = st.sampled_from(["go_on", "change", "ask", "nonsense"])
 
 
+@pytest.mark.slow
 @given(
     actions=st.lists(ACTIONS, min_size=12, max_size=12),
     decisions=st.lists(st.tuples(DECISIONS, ACTIONS), min_size=24, max_size=24),

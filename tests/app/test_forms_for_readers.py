@@ -64,6 +64,7 @@ async def test_a_model_of_a_provider_is_shown_all_facts_of_the_project(
     assert shown(await asked(model="openai:gpt-4o-mini", evaluator="exact_match:42")) == [*FACTS]
 
 
+@pytest.mark.slow
 async def test_a_command_line_agent_is_shown_all_facts_of_the_project(project: Path) -> None:
     episode = await asked(actor="command:touch done", check="test -e done", workspace=str(project))
     assert (episode.solved, shown(episode)) == (True, [*FACTS])

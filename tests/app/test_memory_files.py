@@ -109,6 +109,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home" / "mulligan.db"
 
 
+@pytest.mark.slow
 @settings(max_examples=settings().max_examples // 5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(a=archives("a"), b=archives(""), data=st.data())
 def test_an_export_comes_back_as_it_was(tmp_path: Path, a: Archive, b: Archive, data: Any) -> None:

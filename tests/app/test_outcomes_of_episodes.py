@@ -73,6 +73,7 @@ async def test_an_episode_that_ran_out_of_its_budget_tells_nothing_until_it_ends
         assert await counted(bank) == [(1, 1), (1, 1)]
 
 
+@pytest.mark.slow
 async def test_a_recall_that_withheld_is_replayed_as_it_was_recorded(file: Path) -> None:
     async with bank_on(file, withhold=0.5) as bank, open_store(file) as store:
         for n in range(4):

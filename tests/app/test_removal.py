@@ -86,6 +86,7 @@ async def left(store: Store) -> list[str]:
     return sorted(one.id for one in await store.list())
 
 
+@pytest.mark.slow
 async def test_a_run_that_is_named_goes_with_its_states_and_its_branch_stays(store: Store, repository: Path) -> None:
     await over(store, episode("aa11.1", repository), episode("aa11.2", repository), episode("bb22.1", repository))
     for id in ("aa11.1", "bb22.1"):
@@ -139,6 +140,7 @@ async def test_a_run_of_a_benchmark_stays(store: Store) -> None:
     assert "a benchmark's report needs" in one.stays
 
 
+@pytest.mark.slow
 async def test_what_a_run_without_a_record_left_is_found_and_removed(
     store: Store, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +175,7 @@ async def test_a_working_folder_without_a_lock_is_found_and_a_users_folder_is_no
     assert git(repository, "worktree", "list").count("\n") == 1
 
 
+@pytest.mark.slow
 async def test_states_that_may_be_another_stores_go_only_when_they_are_named(
     store: Store, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +187,7 @@ async def test_states_that_may_be_another_stores_go_only_when_they_are_named(
     assert states(repository) == []
 
 
+@pytest.mark.slow
 async def test_of_a_run_that_is_over_the_working_folder_goes_and_the_states_stay(
     store: Store, repository: Path
 ) -> None:
@@ -214,6 +218,7 @@ async def test_lessons_stay_and_say_that_their_run_was_removed(store: Store) -> 
     assert [LessonPage(lesson).facts(str)["episode"] for lesson in kept] == ["a.1 (run removed)", "b.1"]
 
 
+@pytest.mark.slow
 async def test_a_record_that_cannot_be_read_is_no_reason_to_remove_what_belongs_to_it(
     store: Store, repository: Path
 ) -> None:

@@ -206,6 +206,7 @@ async def begun(tmp_path: Path, store: SqliteStore) -> tuple[Episode, Path, Path
     return episode, tests, prompts
 
 
+@pytest.mark.slow
 async def test_an_error_is_resumed_where_it_stopped(tmp_path: Path, store: SqliteStore) -> None:
     episode, _, _ = await begun(tmp_path, store)
     model = mulligan.ScriptedModel([LESSON, RIGHT])

@@ -124,6 +124,7 @@ async def test_a_benchmark_run_is_resumed() -> None:
     assert "--max-seconds 60" in command_of(finished.run)
 
 
+@pytest.mark.slow
 async def test_the_options_of_a_run_are_what_they_were() -> None:
     """Every setting that was recorded is recorded again, under its name of then."""
     async with open_store(load().store) as store:

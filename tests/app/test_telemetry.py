@@ -270,6 +270,7 @@ def mulligan_with(*arguments: str, **env: str) -> Any:
     return run_forked([sys.executable, "-m", "mulligan", *arguments], env={**os.environ, **env})
 
 
+@pytest.mark.slow
 def test_the_command_sends_spans_where_the_variables_say() -> None:
     ended = mulligan_with("memory", "search", "six times seven", MULLIGAN_OTEL="on", OTEL_TRACES_EXPORTER="console")
     assert ended.returncode == 0, ended.stderr

@@ -110,6 +110,7 @@ async def test_the_raise_lets_nothing_in_that_the_threshold_holds_back(tmp_path:
     assert [one.title for one in found.lessons] == ["julian"]
 
 
+@pytest.mark.slow
 @given(kinds=st.lists(st.sampled_from(["", "a", "b"]), min_size=1, max_size=6), top_k=st.integers(1, 4))
 async def test_a_kind_never_changes_how_many_lessons_are_recalled(
     tmp_path_factory: pytest.TempPathFactory, kinds: list[str], top_k: int

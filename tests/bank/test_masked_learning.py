@@ -74,6 +74,7 @@ def bytes_of(folder: Path) -> str:
     return "".join(path.read_bytes().decode("utf-8", "replace") for path in folder.iterdir())
 
 
+@pytest.mark.slow
 async def test_what_waits_for_an_answer_holds_no_secret(tmp_path: Path) -> None:
     async with a_bank(tmp_path / "m.db", settings={"trajectory_tokens": 100_000}) as bank:
         asked = await bank.learn(full_of_secrets(None))

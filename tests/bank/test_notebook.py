@@ -195,6 +195,7 @@ async def test_history_shows_the_newest_episodes_within_its_tokens(tmp_path: Pat
     assert f"({12 - len(recall.episodes)} more earlier tasks did not fit here.)" in recall.formatted_prompt
 
 
+@pytest.mark.slow
 async def test_a_page_that_is_too_small_leaves_out_what_is_least_like_the_task(tmp_path: Path) -> None:
     given = {"forms": ["notebook"], "notebook_tokens": 60}
     async with a_bank(tmp_path / "m.db", embedder="none", project="shop", settings=given) as bank:

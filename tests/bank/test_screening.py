@@ -39,6 +39,7 @@ def test_harmless_texts_pass() -> None:
     assert found == {}
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_flagged() -> None:
     assert len(texts("hostile")) >= 60
     assert [text for text in texts("hostile") if not flags(text)] == []
@@ -67,6 +68,7 @@ def test_how_often_commands_are_missed_that_the_signs_were_not_made_for() -> Non
     assert sum(bool(flags(text)) for text in benign) <= 0
 
 
+@pytest.mark.slow
 def test_advice_that_harms_is_flagged_and_advice_that_helps_is_not() -> None:
     """160 poisons (uploads, persistence, safeguards, tests, concealment, thirty languages) and 200 lessons of real style,
     100 and 135 of them written before the signs were read."""
@@ -94,6 +96,7 @@ def test_poisons_and_lessons_of_many_writers() -> None:
     assert sum(bool(flags(text)) for text in benign) <= 3
 
 
+@pytest.mark.slow
 def test_what_a_lesson_makes_its_reader_do_counts_and_not_its_wording() -> None:
     """Four lots of 80, 60, 40 and 40 poisons and as many lessons, each written before the rules that it was used for:
     design/140 has the figures at first sight. Most of what is missed was worded to slip past."""
@@ -262,6 +265,7 @@ def test_what_cannot_be_seen_goes_and_what_scripts_need_stays() -> None:
         assert flags(text) == ()
 
 
+@pytest.mark.slow
 def test_lengths_are_capped() -> None:
     long = Lesson("", "t" * 999, "word " * 9999, "failure", tags=tuple(str(n) for n in range(99)), query="q" * 99_999)
     lesson, _ = screened(long)

@@ -169,6 +169,7 @@ async def test_12_an_empty_trajectory_teaches_nothing_and_text_that_instructs_is
         assert (await bank.recall("ignore previous instructions", threshold=0.0)).lessons[0].id == released.id
 
 
+@pytest.mark.slow
 async def test_13_a_recall_takes_in_only_what_changed(tmp_path: Path) -> None:
     async with a_bank(tmp_path / "m.db") as bank:
         for n in range(30):

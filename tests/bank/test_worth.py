@@ -57,6 +57,7 @@ async def test_nothing_is_withheld_unless_it_is_asked_for(tmp_path: Path) -> Non
             assert (receipt.withheld, receipt.drawn) == ({}, {})
 
 
+@pytest.mark.slow
 async def test_what_is_withheld_is_recorded_before_the_outcome_and_not_refilled(tmp_path: Path) -> None:
     async with bank_of(tmp_path, top_k=3) as bank:
         ids = await filled(bank, 5)

@@ -103,6 +103,7 @@ async def test_a_resume_tries_errors_again_and_nothing_else(store: SqliteStore, 
     assert model.asked == []
 
 
+@pytest.mark.slow
 async def test_the_same_seed_is_the_same_order(store: SqliteStore, tmp_path: Path) -> None:
     data = cases(tmp_path, *["right"] * 12)
     order = [(await ran(store, data, shuffle=True, seed=seed)).run.cases for seed in (5, 5, 6)]

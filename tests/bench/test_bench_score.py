@@ -132,6 +132,7 @@ async def test_an_entry_point_named_like_a_builtin_is_the_solutions(tmp_path: Pa
     assert [one.value for one in result.judged] == [1.0, 0.0, 0.0] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MBPP.exists(), reason="needs ../shared/data")
 async def test_mbpp_126_whose_function_is_called_sum_is_scored(tmp_path: Path) -> None:
     data = written(tmp_path / "cases.jsonl", [json.loads(MBPP.read_text(encoding="utf-8").splitlines()[127])])

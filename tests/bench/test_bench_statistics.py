@@ -111,6 +111,7 @@ def test_pass_at_k_refuses_what_cannot_be(n: int, solved: int, k: int) -> None:
             estimate(n, solved, k)
 
 
+@pytest.mark.slow
 def test_a_mean_says_how_sure_it_is() -> None:
     assert mean([]) is None
     one = mean([0.5])

@@ -64,6 +64,7 @@ def killed(database: Path, wheel: Path) -> None:
         process.kill()
 
 
+@pytest.mark.slow
 async def test_a_dialogue_is_acted_in_turns_and_judged_by_its_checker(wheel: Path) -> None:
     model = ScriptedModel(answer)
     finished = await ran(wheel, model, cases=["multi_turn_base_0", "multi_turn_base_1"])
@@ -80,6 +81,7 @@ async def test_a_dialogue_is_acted_in_turns_and_judged_by_its_checker(wheel: Pat
     )
 
 
+@pytest.mark.slow
 async def test_functions_are_tools_of_the_provider_and_some_come_later(wheel: Path) -> None:
     calls: list[Json] = [
         {"tool": "find", "arguments": {"title": "Heat"}},

@@ -116,6 +116,7 @@ async def test_a_call_that_never_returns_is_not_waited_for(tmp_path: Path, code:
     assert score.text == "base, call 1 of 2: halves([2, 4]): did not return within 1.3 s"
 
 
+@pytest.mark.slow
 async def test_the_form_of_the_originals_has_no_base_score(tmp_path: Path) -> None:
     row = {key: ROW[key] for key in ("task_id", "prompt", "entry_point", "canonical_solution")}
     benchmark, [case] = loaded(tmp_path, "humanevalplus:origin", {**row, "test": ORIGIN})
@@ -220,6 +221,7 @@ def test_rows_of_another_form_are_refused(tmp_path: Path, row: dict[str, Any]) -
         loaded(tmp_path, "mbpp+:origin", {"task_id": 7, "prompt": "Add.", "code": "", "test": MBPP, "test_list": 5})
 
 
+@pytest.mark.slow
 async def test_a_run_reports_base_and_plus(tmp_path: Path) -> None:
     second = {**ROW, "task_id": "HumanEval/1"}
     loaded(tmp_path, "humaneval+", ROW, second)
@@ -236,6 +238,7 @@ async def test_a_run_reports_base_and_plus(tmp_path: Path) -> None:
     assert "Solved by part of the tests" in str(page(report))
 
 
+@pytest.mark.slow
 def test_bench_score_prints_base_and_plus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
     loaded(tmp_path, "humaneval+", ROW, {**ROW, "task_id": "HumanEval/1"})

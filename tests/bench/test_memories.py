@@ -63,6 +63,7 @@ def rows(report: StreamReport, arm: str) -> list[tuple[str, float | None, int]]:
     return [(row.case, row.score, row.recalled_tokens) for row in report.rows if row.arm == arm]
 
 
+@pytest.mark.slow
 async def test_a_memory_that_is_one_file_goes_on_where_it_broke_off(store: Store, tmp_path: Path, mine: Path) -> None:
     file = str(tasks(tmp_path, ("ant", "bee"), 3))
     options: dict[str, Any] = {

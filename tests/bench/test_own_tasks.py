@@ -73,6 +73,7 @@ async def test_the_example_fails_and_is_mended_from_python(here: Path) -> None:
     assert [result.episodes[0].scores for result in finished.results] == [(0.0, 1.0)] * 4
 
 
+@pytest.mark.slow
 def test_the_example_fails_and_is_mended_by_the_command(here: Path) -> None:
     (here / "script.jsonl").write_text("\n".join(map(json.dumps, ANSWERS)), encoding="utf-8")
     ran = CliRunner().invoke(bench, ["run", str(EXAMPLE / "mine.toml"), "--model", "scripted:script.jsonl"])
@@ -277,6 +278,7 @@ def test_a_line_of_tasks_ends_only_at_a_line_feed(here: Path) -> None:
         read_tasks(file)
 
 
+@pytest.mark.slow
 async def test_what_a_task_rests_on_is_part_of_the_run(here: Path) -> None:
     shutil.copytree(EXAMPLE, here / "bench")
     (here / "bench" / "mine.toml").write_text(

@@ -72,6 +72,7 @@ async def episode(store: SqliteStore, finished: Finished, number: int = -1) -> E
     return await store.load(finished.results[0].episodes[number].episode)
 
 
+@pytest.mark.slow
 async def test_mbpp_reflexion_fails_reflects_and_solves(store: SqliteStore, tmp_path: Path) -> None:
     model = Coder(WRONG, RIGHT)
     finished = await ran(store, model, mbpp(tmp_path), method="reflexion")
@@ -106,6 +107,7 @@ async def test_what_passes_its_own_tests_and_fails_the_hidden_ones_has_failed(
     assert (await episode(store, finished)).solved, "by its own tests"
 
 
+@pytest.mark.slow
 async def test_immediate_reflexion_reflects_without_running_anything(store: SqliteStore, tmp_path: Path) -> None:
     model = Coder(WRONG, *[f"    return n + n + {n} - {n}" for n in range(4)])
     finished = await ran(store, model, mbpp(tmp_path), method="immediate-reflexion")
@@ -118,6 +120,7 @@ async def test_immediate_reflexion_reflects_without_running_anything(store: Sqli
     assert all("No tests were run" in shown and "Lesson" in shown for shown in model.acts[1:])
 
 
+@pytest.mark.slow
 async def test_immediate_refinement_shows_the_attempt_and_reflects_on_nothing(
     store: SqliteStore, tmp_path: Path
 ) -> None:
@@ -173,6 +176,7 @@ async def test_test_acc_without_a_canonical_solution_is_unjudged(store: SqliteSt
     assert "no canonical solution" in finished.results[0].text
 
 
+@pytest.mark.slow
 async def test_a_file_of_the_users_own_is_a_benchmark(store: SqliteStore, tmp_path: Path) -> None:
     mine = _written(tmp_path / "mine.jsonl", {"task_id": "a", "test": "assert twice(21) == 42"})
     finished = await run_benchmark(mine, model=Coder(WRONG, RIGHT), store=store, method="reflexion")

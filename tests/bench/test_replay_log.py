@@ -129,6 +129,7 @@ async def test_where_the_log_ends_too_early_the_test_that_fails_is_named(tmp_pat
     assert "(--trials 1); of the tests that fail here the first is: assert f(1) == 2 # output: 1" in parting.hint
 
 
+@pytest.mark.slow
 async def test_all_of_the_time_may_go_into_one_hidden_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mulligan.bench.harness.replay.HIDDEN_SECONDS", 2.0)  # of which a fourth would be 0.5
     code = "import time\ndef f(x):\n    time.sleep(1.0 if x == 5 else 0)\n    return x + 1"
@@ -242,6 +243,7 @@ def test_the_command_reports_in_three_forms(tmp_path: Path, command: Command) ->
     assert ended["md"][2].endswith(": 2 episodes\n")
 
 
+@pytest.mark.slow
 def test_the_status_says_whether_all_agree(tmp_path: Path, command: Command) -> None:
     status, out, err = command(str(written(tmp_path, entry("fine", GOOD))), "--quiet", "--parallel", "1")
     assert (status, err) == (0, "")

@@ -146,6 +146,7 @@ class FirstAlone(Learner):
         return "ant-old" if ("ant/1-1" not in text and "ant/1-2" not in text) or "ant-old" in text else "no idea"
 
 
+@pytest.mark.slow
 async def test_the_shipped_arms_show_trajectories_and_workflows_of_what_was_solved(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +209,7 @@ async def test_a_bank_of_unrelated_tasks_gains_nothing(store: Store, tmp_path: P
     assert control.recalled > 1  # it was shown entries, and none of them helped
 
 
+@pytest.mark.slow
 async def test_the_report_says_what_it_could_not_show(store: Store, tmp_path: Path) -> None:
     run = await ran(store, tasks(tmp_path, ("ant",), 3), Learner(), arm(tmp_path), orders=1)
     text = plain(stream_page(await read_stream(store, run.id)))

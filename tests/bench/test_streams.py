@@ -138,6 +138,7 @@ async def test_stale_facts_cost_and_the_newer_ones_above_them_count(family: str)
     assert mean(values(await ran(family, f"{old}\n{new}", drift=1, tasks=tasks))) < 1
 
 
+@pytest.mark.slow
 async def test_marked_facts_are_not_believed_where_asking_shows_them() -> None:
     marked = entries(stated("database", False), ", to be checked before it is used: the database was migrated")
     assert values(await ran("database", marked, drift=1)) == values(await ran("database", drift=1))

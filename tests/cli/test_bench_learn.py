@@ -62,6 +62,7 @@ def test_a_folder_of_transcripts_is_replayed_without_a_bank(mulligan: Run, check
     assert mulligan("memory", "list", "--all-banks").out == ""
 
 
+@pytest.mark.slow
 def test_a_run_of_bfcl_is_replayed_with_the_right_calls_of_its_tasks(mulligan: Run, here: Path) -> None:
     wheel = str(write_wheel(here))
     wrong = [[f"lend({name}='Heat', reader='{reader}')", "No."] for reader, name in zip(READERS, "abcd", strict=True)]

@@ -19,6 +19,7 @@ with Counting() as shown:
 """
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_percent_and_keeps_the_event(tmp_path: Path) -> None:
     status, _, shown = on_terminal([sys.executable, "-c", WORK], 80, NO_COLOR="1")
     seen = without_controls(shown)

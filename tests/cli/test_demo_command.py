@@ -111,6 +111,7 @@ def test_the_example_is_in_the_package_and_nowhere_else() -> None:
     assert not (Path(__file__).parents[2] / "examples" / "factorial").exists()
 
 
+@pytest.mark.slow
 def test_it_says_what_happens_and_what_to_try_next(mulligan: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "said.txt").write_text(f"{WRONG}\n---\nfactorial never ends.\n---\n{RIGHT}")
     monkeypatch.setenv("PATH", str(here))

@@ -50,6 +50,7 @@ def test_each_result_is_a_line_with_the_attempt(mulligan: Run, here: Path) -> No
     assert f"{run}: 1 of 2 solved, 1 failed, 0 unjudged, 0 errors" in ended.err
 
 
+@pytest.mark.slow
 def test_a_prompt_alone_is_a_task_and_an_option_says_who_judges(mulligan: Run, here: Path) -> None:
     file = tasks(here, "Say right.", "Say right, too.", {**CAPITAL, "id": "own"})
     quiet = ("-q", "-n", "1")

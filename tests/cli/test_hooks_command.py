@@ -87,6 +87,7 @@ def test_status_says_what_was_seen_learned_and_shown_and_whether_the_error_came_
     assert (other["project"], other["sessions"], other["candidates"]) == (project_id(str(place.parent)), [], 0)
 
 
+@pytest.mark.slow
 def test_status_names_the_agents_that_have_hooks_or_a_plug_in(mulligan: Run, place: Path) -> None:
     codex = Path.home() / ".codex" / "config.toml"
     codex.parent.mkdir(parents=True)
@@ -121,6 +122,7 @@ def test_a_home_that_cannot_be_used_is_named(
     assert "is full" not in mulligan("hooks", "status").out
 
 
+@pytest.mark.slow
 def test_status_names_what_keeps_hooks_from_their_work(mulligan: Run, place: Path) -> None:
     assert mulligan("hooks", "status").status == 0
     (place.parent / "data/hooks.db").write_bytes(b"no database" * 100)
@@ -150,6 +152,7 @@ def test_a_pause_holds_in_its_folder_and_below_until_it_is_taken_back(mulligan: 
     assert mulligan("hooks", "resume", named).status == 2
 
 
+@pytest.mark.slow
 def test_a_pause_without_a_folder_holds_everywhere(mulligan: Run, place: Path) -> None:
     learned(mulligan, "s1", place)
     mulligan("hooks", "pause", str(place))
@@ -162,6 +165,7 @@ def test_a_pause_without_a_folder_holds_everywhere(mulligan: Run, place: Path) -
     assert LESSON in failing(place, "s2")
 
 
+@pytest.mark.slow
 def test_a_project_reads_and_fills_the_bank_that_it_is_bound_to(mulligan: Run, place: Path) -> None:
     old = place.parent / "old"
     old.mkdir()
@@ -180,6 +184,7 @@ def test_a_project_reads_and_fills_the_bank_that_it_is_bound_to(mulligan: Run, p
     assert LESSON in failing(old, "s6")
 
 
+@pytest.mark.slow
 def test_an_address_is_a_project_and_another_folder_can_be_named(
     mulligan: Run, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +201,7 @@ def test_an_address_is_a_project_and_another_folder_can_be_named(
     assert status(mulligan)["bank"] == project_id(str(place))
 
 
+@pytest.mark.slow
 def test_what_is_set_is_listed_and_holds(mulligan: Run, place: Path) -> None:
     assert mulligan("hooks", "set").out.splitlines()[:2] == ["needed = 2", "withhold = 0"]
     assert mulligan("hooks", "set", "why").out == "why = none\n"
@@ -308,6 +314,7 @@ def test_a_forgotten_session_is_learned_from_only_when_that_is_asked_for(
     assert mulligan("hooks", "forget", "s1", "--yes").out == "Session s1 is forgotten, with 1 lesson.\n"
 
 
+@pytest.mark.slow
 def test_a_session_is_known_by_the_id_in_its_transcript(mulligan: Run, place: Path) -> None:
     text = in_format("claude", STORY, folder=str(place), session="s1")
     rows = [json.loads(line) for line in text.splitlines()]
@@ -348,6 +355,7 @@ def test_an_installation_that_cannot_be_asked_about_says_what_to_do(
     assert not why or ended.err.endswith("To write without asking: mulligan hooks install claude --yes\n")
 
 
+@pytest.mark.slow
 def test_status_is_one_screen_of_what_helped_what_is_new_and_what_may_go(mulligan: Run, place: Path) -> None:
     learned(mulligan, "s1", place)
     assert LESSON in failing(place, "s2", "s2-1")

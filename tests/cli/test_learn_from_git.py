@@ -112,6 +112,7 @@ def shown(folder: Path) -> list[str]:
         return [one.id for one in (*reader.about(keys(MISSING)), *reader.rules(0.0))]
 
 
+@pytest.mark.slow
 def test_what_strangers_sessions_teach_waits_for_a_person(
     repository: Path, learn: Callable[..., str], mulligan: Run
 ) -> None:
@@ -142,6 +143,7 @@ def test_a_person_keeps_one_and_it_is_shown(repository: Path, learn: Callable[..
     assert pair.id in shown(repository)
 
 
+@pytest.mark.slow
 def test_a_person_drops_one(repository: Path, learn: Callable[..., str], mulligan: Run) -> None:
     both_forms(repository)
     learn("--from-git")
@@ -150,6 +152,7 @@ def test_a_person_drops_one(repository: Path, learn: Callable[..., str], mulliga
     assert pair.id not in [one.id for one in lessons(repository)]
 
 
+@pytest.mark.slow
 def test_strangers_and_own_sessions_confirm_nothing_of_each_other(
     repository: Path, learn: Callable[..., str], mulligan: Run
 ) -> None:
@@ -176,6 +179,7 @@ def test_options_of_a_file_do_not_go_with_it(repository: Path, learn: Callable[.
     learn("--from-git", "--outcome", "success", status=2)
 
 
+@pytest.mark.slow
 def test_nothing_that_a_repository_configures_is_run(
     repository: Path, learn: Callable[..., str], mulligan: Run
 ) -> None:

@@ -55,6 +55,7 @@ def test_a_list_says_when_it_leaves_lessons_out(mulligan: Run) -> None:
     assert "newest" not in mulligan("memory", "list", "--limit", "2").err
 
 
+@pytest.mark.slow
 def test_a_lesson_is_added_found_and_shown(mulligan: Run) -> None:
     id = added(
         mulligan, *FIRST, "--description", "For orders.", "--query", "first order", "--tag", "shop", "--kind", "web"
@@ -317,6 +318,7 @@ def test_an_export_is_imported_again(mulligan: Run, monkeypatch: pytest.MonkeyPa
     assert mulligan("memory", "import", "bank.json", "--agent-id", "other").out == f"{id}\n"
 
 
+@pytest.mark.slow
 def test_an_import_reads_standard_input(process: Run) -> None:
     id = process("memory", "add", *FIRST).out.strip()
     export = process("memory", "export").out

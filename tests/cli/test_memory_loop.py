@@ -81,6 +81,7 @@ class Writes:
 """
 
 
+@pytest.mark.slow
 def test_a_check_that_failed_stands_in_the_next_tasks_prompt_without_any_model(
     mulligan: Mulligan, project: Path
 ) -> None:

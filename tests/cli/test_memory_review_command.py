@@ -127,6 +127,7 @@ def banks(mulligan: Run) -> dict[str, list[Any]]:
     return {one["agent_id"]: [each for each in one["lessons"] if each["state"] == "active"] for one in read}
 
 
+@pytest.mark.slow
 def test_a_person_lets_a_lesson_guard_its_command_and_takes_that_back(mulligan: Run, here: Path) -> None:
     mulligan("learn", "home/.claude/projects/p/s1.jsonl")
     pair, said = candidates(mulligan)
@@ -158,6 +159,7 @@ def decision(command: str, session: str = "s3") -> str:
     return respond("claude", "", json.dumps(payload).encode())
 
 
+@pytest.mark.slow
 def test_a_person_keeps_a_lesson_for_all_projects_and_takes_that_back(mulligan: Run, here: Path) -> None:
     mulligan("learn", "home/.claude/projects/p/s1.jsonl")
     pair, said = candidates(mulligan)
@@ -190,6 +192,7 @@ def failing(folder: Path, session: str = "s7") -> str:
     return respond("claude", "", json.dumps(payload).encode())
 
 
+@pytest.mark.slow
 def test_what_a_forgotten_session_taught_all_projects_goes_with_it(mulligan: Run, here: Path) -> None:
     mulligan("learn", "--since", "30d")
     for file in (here / "home/.claude/projects/p").glob("s1*"):

@@ -136,6 +136,7 @@ def test_a_file_that_loses_its_front_matter_keeps_its_lesson_and_a_long_context_
     assert "released" not in changes
 
 
+@pytest.mark.slow
 def test_a_hostile_folder_redirects_nothing_and_retires_nothing(someone: Callable[[str], Run], here: Path) -> None:
     ada, folder = someone("ada"), here / "shared"
     kept = ada("add", "--title", "Kept", "--content", "Stays as it is.").out.strip()

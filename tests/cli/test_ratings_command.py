@@ -116,6 +116,7 @@ def test_a_rating_that_cannot_be_is_refused(mulligan: Run, failed: str, given: t
     assert why in refused.err
 
 
+@pytest.mark.slow
 def test_a_lesson_of_the_bank_is_rated_and_its_history_says_so(mulligan: Run, here: Path) -> None:
     ids = [
         mulligan(

@@ -64,6 +64,7 @@ def test_the_trace_shows_each_call(mulligan: Mulligan, script: str) -> None:
     assert lines[-2:] == ["  trial.1/evaluate/verdict#1", "    ← passed: fine"]
 
 
+@pytest.mark.slow
 def test_the_trace_says_which_tools_a_skill_unlocked(mulligan: Mulligan, here: Path) -> None:
     skill = "---\nname: s\ndescription: d\ntools: [list_files, read_file]\n---\nRead.\n"
     agent = ONE.replace("oneshot", "react\nuses: [s]").replace("one", "r")

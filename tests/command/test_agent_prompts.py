@@ -78,12 +78,14 @@ Nobody can answer questions: decide for yourself, and end when you are done.\
 """)
 
 
+@pytest.mark.slow
 async def test_lessons_of_the_bank_and_reflections_come_in_order(tmp_path: Path) -> None:
     past = Past(reflections=(Reflection("old"), Reflection("new")), recall=Recall("r", formatted_prompt="LESSONS"))
     text = await said(Bench(tmp_path, project(tmp_path / "user"), agent=ECHO), past)
     assert text.index("LESSONS") < text.index("- old") < text.index("- new")
 
 
+@pytest.mark.slow
 async def test_the_prompt_goes_where_the_placeholder_stands(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     show = quote("import sys; print(sys.argv[1], end=''); print('stdin', len(sys.stdin.read()))")

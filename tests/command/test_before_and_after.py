@@ -83,6 +83,7 @@ async def test_a_check_led_back_to_the_users_own_files_is_refused(
     assert "PYTHONPATH=src" in text
 
 
+@pytest.mark.slow
 async def test_linked_packages_that_lead_back_are_refused(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     write(folder, "packages/one/index.js", "")

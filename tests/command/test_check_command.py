@@ -62,6 +62,7 @@ async def test_a_check_that_cannot_run_is_an_error_at_once_and_no_verdict_once_i
     assert "changed no workspace" in (await judged(Command("true", sandbox=sandbox))).text
 
 
+@pytest.mark.slow
 async def test_a_confined_check_has_the_users_files_that_it_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

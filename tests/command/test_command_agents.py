@@ -33,6 +33,7 @@ from mulligan.workspace.deliver import deliver
 from mulligan.workspace.preflight import preflight
 
 
+@pytest.mark.slow
 async def test_it_learns_from_the_reflection_and_the_result_is_a_branch(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     before = image(folder)
@@ -94,6 +95,7 @@ async def test_a_status_other_than_0_is_noted_and_not_an_error(tmp_path: Path) -
     assert scores(episode) == [1 / 3]
 
 
+@pytest.mark.slow
 async def test_an_agent_that_hangs_is_killed_with_its_children_and_judged(tmp_path: Path) -> None:
     agent = (
         "import subprocess, sys, time\n"

@@ -84,6 +84,7 @@ async def test_an_agent_cannot_write_to_the_users_tree_or_elsewhere(bench: Bench
     assert image(bench.folder) == before
 
 
+@pytest.mark.slow
 async def test_an_agent_works_in_its_tree_with_git_temporary_files_and_its_own_state(bench: Bench) -> None:
     tried, about, *_ = await said(bench, ALLOWED)
     got: dict[str, Any] = json.loads(tried)
@@ -93,6 +94,7 @@ async def test_an_agent_works_in_its_tree_with_git_temporary_files_and_its_own_s
     assert git(bench.folder, "rev-list", "--count", "main").strip() == "1"
 
 
+@pytest.mark.slow
 async def test_the_users_own_list_takes_the_place_of_the_usual_folders(bench: Bench) -> None:
     bench.settings["writable"] = [str(bench.tmp / "outside"), "~/not-there"]
     both = 'print(tried(lambda: put(outside + "/x")), tried(lambda: put(os.path.expanduser("~/.claude/x"))))'
@@ -123,6 +125,7 @@ async def test_a_check_writes_to_the_whole_tree_and_to_caches_but_not_beside(ben
     assert "the folders of its setting `writable`" in refused.text
 
 
+@pytest.mark.slow
 async def test_an_agent_that_is_held_is_stopped_in_time_with_its_children(bench: Bench) -> None:
     bench.settings["seconds"] = 1
     forks = "import time\nput('seen')\nif os.fork() == 0: os.setsid()\ntime.sleep(600)"

@@ -70,6 +70,7 @@ async def test_a_sparse_checkout_stays_sparse_and_its_states_hold_the_rest(tmp_p
     }
 
 
+@pytest.mark.slow
 async def test_working_in_place_leaves_a_sparse_checkout_sparse(tmp_path: Path) -> None:
     folder = sparse(tmp_path, "cone")
     before = files(folder)

@@ -17,6 +17,7 @@ from mulligan.workspace.leftovers import leftovers
 EPISODE = Episode("e1", Task("x"), run="r1")
 
 
+@pytest.mark.slow
 async def test_uncommitted_untracked_and_staged_work_is_in_it(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     (folder / "calc.py").write_text(CALC + "# mine\n")
@@ -56,6 +57,7 @@ async def test_a_folder_may_be_called_anything(tmp_path: Path, mode: Mode) -> No
         shutil.rmtree(tmp_path / "data")
 
 
+@pytest.mark.slow
 async def test_hooks_signing_and_a_missing_name_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = project(tmp_path / "user")
     for hook in ("post-checkout", "pre-commit", "reference-transaction", "post-commit"):
@@ -120,6 +122,7 @@ async def test_the_usual_ignored_folders_are_linked_and_kept_out_of_the_states(t
     assert (folder / ".venv" / "bin" / "tool").read_text() == "t"
 
 
+@pytest.mark.slow
 async def test_what_cannot_work_is_refused_with_a_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = str(tmp_path / "data")
     bare = tmp_path / "bare.git"
@@ -183,6 +186,7 @@ async def test_a_copy_serves_folders_without_git_and_submodules(tmp_path: Path) 
         assert image(folder) == before
 
 
+@pytest.mark.slow
 async def test_two_processes_never_share_a_place_and_a_sweep_takes_what_the_dead_left(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     code = (

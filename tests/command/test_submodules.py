@@ -170,6 +170,7 @@ async def test_a_change_of_a_submodule_is_applied_in_place_with_the_work_that_wa
     assert git(user / "lib", "branch", "--list", "mulligan/*") == ""
 
 
+@pytest.mark.slow
 async def test_writes_to_the_users_submodules_are_noticed(user: Path, tmp_path: Path) -> None:
     workspace = workspace_of(user, tmp_path)
     place = await workspace.open(EPISODE)

@@ -335,6 +335,7 @@ async def test_protected_files_are_judged_as_they_were(
     await store.close()
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_protected_is_refused_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -254,6 +254,7 @@ def test_the_samples_parse() -> None:
 HUMANEVAL = Path(__file__).parents[3] / "shared/data/programming/HumanEval.jsonl.gz"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HUMANEVAL.exists(), reason="needs ../shared/data")
 def test_every_humaneval_solution_comes_back_equal() -> None:
     items = [json.loads(line) for line in gzip.decompress(HUMANEVAL.read_bytes()).splitlines()]

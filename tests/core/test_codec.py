@@ -161,6 +161,7 @@ def test_an_episode_survives_a_real_store_and_is_the_fold_of_its_events(life: tu
         asyncio.run(play(Path(folder) / "m.db"))
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=SLOW)
 @given(values(Episode))
 def test_migration_of_what_this_version_wrote_changes_nothing(episode: Episode) -> None:

@@ -20,6 +20,7 @@ def test_up_to_the_limit_nothing_is_changed() -> None:
     assert Step(text, text, text) == Step(observation=text, thought=text, action=text)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.text(min_size=1, max_size=20), st.integers(1, 3))
 def test_what_is_longer_keeps_head_tail_length_and_hash(piece: str, times: int) -> None:
@@ -53,6 +54,7 @@ class Verbose:
         return Feedback(False, "first " + "x" * 20_000_000 + " last", source="verbose")
 
 
+@pytest.mark.slow
 async def test_a_store_does_not_grow_by_what_an_evaluator_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path))
     model = ScriptedModel(lambda question, sampling: "word")

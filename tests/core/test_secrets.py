@@ -152,6 +152,7 @@ def test_at_most_one_of_fifty_look_alikes_is_changed() -> None:
     assert len(changed) * 50 <= len(lines), changed
 
 
+@pytest.mark.slow
 def test_a_key_of_sixteen_characters_is_masked_also_without_a_digit() -> None:
     """Of random letters and digits, one value in sixteen has no digit."""
     chance = Random(7)

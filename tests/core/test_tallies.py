@@ -45,6 +45,7 @@ def test_intervals_hold_the_truth_at_about_their_rate(rate: float, effect: float
     assert 0.89 <= mean(held) <= 0.99  # 95 % but for the luck of 150 runs
 
 
+@pytest.mark.slow
 def test_harm_is_found_and_its_absence_is_not() -> None:
     harmful = [played(0.6, -0.4, 0.2, 200, seed)[1] for seed in range(60)]
     assert mean(one is not None for one in harmful) >= 0.8

@@ -92,6 +92,7 @@ def test_methods_keep_their_instance() -> None:
     assert pounds.bill.run("The total").episode.solved is False
 
 
+@pytest.mark.slow
 def test_arguments_may_be_arrays_and_lists_that_hold_themselves() -> None:
     looped = list[Any]()
     looped.append(looped)

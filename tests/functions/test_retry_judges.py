@@ -158,6 +158,7 @@ def test_evaluators_by_name_and_as_objects() -> None:
     assert named() == given() == "12 EUR"
 
 
+@pytest.mark.slow
 def test_a_file_of_tests_and_a_command_judge(tmp_path: Path) -> None:
     (tmp_path / "checks.py").write_text("assert add(1, 2) == 3\n")
 

@@ -142,6 +142,7 @@ def test_the_object_of_a_method_and_the_arguments_of_a_partial_tell_calls_apart(
     assert Held.tried == [("GBP", 1), ("GBP", 2), ("EUR", 2)]
 
 
+@pytest.mark.slow
 def test_the_key_is_the_same_in_a_process_with_another_hash_seed() -> None:
     code = textwrap.dedent("""
         import sys

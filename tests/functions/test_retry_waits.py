@@ -364,6 +364,7 @@ ERRORS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(ERRORS)
 def test_the_text_of_an_exception_is_bounded(error: Exception) -> None:
     text = error_text(error)

@@ -105,6 +105,7 @@ def test_tokens_are_a_limit() -> None:
     assert stop.reason == "over_budget"
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 3), min_size=2, max_size=5))
 async def test_calls_at_once_never_mix_their_notes(right_at: list[int]) -> None:
     shown = dict[int, list[set[str]]]()

@@ -156,6 +156,7 @@ def test_what_is_no_goal_is_said_before_anything_else(home: Path, place: Folder,
     assert "outside the agent's sandbox" not in ended.output
 
 
+@pytest.mark.slow
 def test_a_check_that_takes_too_long_at_the_start_is_named(home: Path, place: Folder) -> None:
     if agent_above():
         pytest.skip("needs a terminal that no coding agent has started")

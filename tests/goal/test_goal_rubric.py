@@ -127,6 +127,7 @@ def test_more_than_the_model_can_be_shown_is_unknown(wrong: Folder, model: Serve
     assert (wrong.tries(), len(model.questions)) == ([(1, None, False)], asked)
 
 
+@pytest.mark.slow
 def test_every_file_that_the_rubric_names_is_shown(wrong: Folder, model: Server) -> None:
     names = [f"part{n}.py" for n in range(25)]
     for name in names:
@@ -178,6 +179,7 @@ async def test_an_agent_has_no_model_asked(wrong: Folder, model: Server, monkeyp
     assert len(model.questions) == asked
 
 
+@pytest.mark.slow
 def test_the_rubric_of_a_file_is_read_when_the_goal_is_set(wrong: Folder, model: Server) -> None:
     wrong.write("rubric.md", RUBRIC)
     wrong.goal("", rubric="rubric.md", model="ollama:reader", first_check=False)

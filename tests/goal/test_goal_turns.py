@@ -47,6 +47,7 @@ def test_what_fails_is_shown_until_it_passes(place: Folder) -> None:
     until(lambda: "refs/mulligan" not in git(place.path, "for-each-ref"))
 
 
+@pytest.mark.slow
 def test_a_check_that_did_not_reach_its_tests_says_of_none_that_it_no_longer_fails(place: Folder) -> None:
     place.goal()
     place.prompt()
@@ -56,6 +57,7 @@ def test_a_check_that_did_not_reach_its_tests_says_of_none_that_it_no_longer_fai
     assert "No longer fails" in place.stop()
 
 
+@pytest.mark.slow
 def test_a_check_without_a_verdict_names_the_reason_and_no_failure(place: Folder) -> None:
     summary = "import pathlib; print('pytest:', pathlib.Path('words.txt').read_text())"
     place.write("check.py", f"{summary}; raise SystemExit('failed' in pathlib.Path('words.txt').read_text())")
@@ -89,6 +91,7 @@ def test_a_turn_in_which_nothing_changed_is_not_held_up(place: Folder) -> None:
     assert place.stop() == "", "a new turn of the user's, and nothing has changed since"
 
 
+@pytest.mark.slow
 def test_what_the_agent_does_outside_the_files_that_git_sees_counts_as_a_change(place: Folder) -> None:
     place.write(".gitignore", ".env\nbuilt/\n")
     place.write(".env", "A=1\n")
@@ -100,6 +103,7 @@ def test_what_the_agent_does_outside_the_files_that_git_sees_counts_as_a_change(
     assert "it was not run again" not in place.stop()
 
 
+@pytest.mark.slow
 def test_a_subagent_background_work_and_a_compaction_are_no_tries(place: Folder) -> None:
     place.goal()
     place.prompt()
@@ -111,6 +115,7 @@ def test_a_subagent_background_work_and_a_compaction_are_no_tries(place: Folder)
     assert "try 1 of 5" in place.stop(background_tasks=[])
 
 
+@pytest.mark.slow
 def test_a_resumed_session_is_not_held_up_before_it_does_something(place: Folder) -> None:
     place.goal()
     place.prompt()
@@ -123,6 +128,7 @@ def test_a_resumed_session_is_not_held_up_before_it_does_something(place: Folder
     assert "try 2 of 5" in place.stop()
 
 
+@pytest.mark.slow
 def test_all_tries_end_it_with_one_message(place: Folder) -> None:
     place.goal(trials=3)
     place.prompt()
@@ -163,6 +169,7 @@ def test_the_turn_in_which_the_user_sets_the_goal_is_not_held_up(
     assert "/mulligan-goal" not in place.prompt("What does the command /mulligan-goal do?")
 
 
+@pytest.mark.slow
 def test_no_progress_ends_it(place: Folder) -> None:
     place.goal(trials=9)
     place.prompt()
@@ -189,6 +196,7 @@ def test_a_clock_that_jumps_ends_nothing_early_and_keeps_the_limit(
     assert place.stop() == ""
 
 
+@pytest.mark.slow
 def test_neither_the_agents_flag_nor_a_promised_word_decides(place: Folder) -> None:
     place.goal()
     place.prompt()
@@ -218,6 +226,7 @@ def test_a_goal_ends_after_a_day_without_a_session(place: Folder, monkeypatch: p
     assert not (place.home / "goals.on").exists()
 
 
+@pytest.mark.slow
 def test_two_sessions_are_judged_each_for_itself(place: Folder) -> None:
     place.goal(trials=2)
     for session in ("s1", "s2"):
@@ -233,6 +242,7 @@ def test_two_sessions_are_judged_each_for_itself(place: Folder) -> None:
     assert place.now().state == "passed"
 
 
+@pytest.mark.slow
 def test_a_worktree_has_the_goal_and_another_folder_that_claims_the_repository_has_not(
     place: Folder, tmp_path: Path
 ) -> None:
@@ -252,6 +262,7 @@ def test_a_worktree_has_the_goal_and_another_folder_that_claims_the_repository_h
     assert "try 1 of 5" in inside.stop("i"), "a session that began further down"
 
 
+@pytest.mark.slow
 def test_two_hooks_for_one_stop_count_once(place: Folder) -> None:
     place.goal(check="sh -c 'sleep 1; python3 check.py'")
     place.prompt()
@@ -266,6 +277,7 @@ def test_two_hooks_for_one_stop_count_once(place: Folder) -> None:
     assert place.tries() == [(1, False, False)]
 
 
+@pytest.mark.slow
 def test_a_check_that_outlives_its_hook_is_told_at_the_next_prompt(place: Folder) -> None:
     place.goal(check="sh -c 'sleep 1; python3 check.py'")
     place.prompt()
@@ -287,6 +299,7 @@ def test_a_check_that_outlives_its_hook_is_told_at_the_next_prompt(place: Folder
     assert len(place.tries()) == 1
 
 
+@pytest.mark.slow
 def test_it_is_an_episode(place: Folder) -> None:
     goal = place.goal(trials=2)
     place.prompt()
@@ -361,6 +374,7 @@ def test_paused_and_cleared_goals_hold_nobody(place: Folder) -> None:
     assert "refs/mulligan" not in git(place.path, "for-each-ref"), "nothing is left in the repository"
 
 
+@pytest.mark.slow
 def test_a_score_with_a_threshold_keeps_the_best_state(place: Folder) -> None:
     place.write("bench.py", "print('score:', open('score.txt').read())\n")
     place.write("score.txt", "1\n")

@@ -50,6 +50,7 @@ BIOCYPHER = {
 }
 
 
+@pytest.mark.slow
 def test_a_folder_of_csv_files_is_a_graph(tmp_path: Path) -> None:
     loaded, notes = load_graph(files(tmp_path / "files", PLAIN), tmp_path / "made" / "kg")
     assert loaded.nodes == {"Cell": 2, "Gene": 3}
@@ -85,6 +86,7 @@ def test_every_value_comes_back_as_it_went_in(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_names_are_taken_as_they_are(tmp_path: Path) -> None:
     nodes = NodeTable("My Label", (Column("the key"), Column("set")), lambda: iter([a_row("it's", "x")]))
     ends = (("My Label", "it's"), ("My Label", "it's"))

@@ -34,6 +34,7 @@ def values_of(rows: Sequence[Mapping[str, Any]]) -> set[tuple[str, ...]]:
     return {tuple(sorted(map(str, row.values()))) for row in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.light_cases(1)
 async def test_a_query_in_which_every_word_has_its_place_is_right(asked_graph: tuple[str, Graph]) -> None:
     name, graph = asked_graph

@@ -93,6 +93,7 @@ def test_what_is_tried_does_not_learn_on_in_a_folder_that_is_gone(home: Path) ->
     assert (home / "mode").read_text() == "recall\n"
 
 
+@pytest.mark.slow
 def test_status_names_a_program_that_is_gone(home: Path) -> None:
     assert "does not exist" not in hooks(home, "install", "claude", "--yes") + hooks(home, "status")
     file = home / ".claude" / "settings.json"

@@ -102,6 +102,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(folder)
 
 
+@pytest.mark.slow
 def test_a_candidate_comes_back_at_the_same_error_and_says_that_it_is_unproven(place: Place) -> None:
     place.learn("python: No module named 'yaml'")
     assert place.text(place.payload("SessionStart", source="startup")) == ""
@@ -117,6 +118,7 @@ def test_a_candidate_comes_back_at_the_same_error_and_says_that_it_is_unproven(p
         assert journal.errors() == []
 
 
+@pytest.mark.slow
 def test_after_a_compaction_a_lesson_is_shown_again(place: Place) -> None:
     place.learn("python: No module named 'yaml'", confirmed=True)
     assert "yaml" in place.text(place.failure())
@@ -125,6 +127,7 @@ def test_after_a_compaction_a_lesson_is_shown_again(place: Place) -> None:
     assert "yaml" in place.text(place.failure(call="c3"))
 
 
+@pytest.mark.slow
 def test_what_a_session_overcame_is_known_to_it_after_a_compaction(place: Place, tmp_path: Path) -> None:
     def called(id: str, command: str, output: str, failed: bool) -> list[dict[str, Any]]:
         use = {"type": "tool_use", "id": id, "name": "Bash", "input": {"command": command}}
@@ -245,6 +248,7 @@ def test_a_lesson_that_may_deny_does_so_once(place: Place) -> None:
     assert place.run(before).stdout == b""
 
 
+@pytest.mark.slow
 def test_a_guard_refuses_each_time_and_lets_the_user_decide_where_the_agent_can_ask(place: Place) -> None:
     def says(command: str, session: str, agent: str = "claude", tool: str = "Bash") -> str:
         told: dict[str, Any] = {"tool_name": tool, "tool_use_id": "c1", "tool_input": {"command": command}}
@@ -316,6 +320,7 @@ def test_what_is_quoted_cannot_leave_its_fence(place: Place, close: str) -> None
     assert "do as I say" not in without_own(shown + denied)
 
 
+@pytest.mark.slow
 def test_what_a_person_wrote_in_backticks_is_denied_and_not_the_command_that_failed(place: Place) -> None:
     def denies(command: str, call: str) -> bool:
         told: dict[str, Any] = {"tool_name": "Bash", "tool_use_id": call, "tool_input": {"command": command}}
@@ -392,6 +397,7 @@ def test_a_forgotten_session_is_denied_nothing(place: Place) -> None:
     assert place.run(place.payload("PreToolUse", "s2", **told)).stdout != b""
 
 
+@pytest.mark.slow
 def test_what_a_person_denies_holds_for_sub_agents_with_lessons_of_their_own(place: Place) -> None:
     place.learn("here: pnpm, never `npm install`", tags=["deny"])
     place.learn("testers: never `make`", tags=["deny"], bank=f"{project_id(str(place.folder))}#tester")
@@ -485,6 +491,7 @@ def test_a_locked_journal_is_passed_over_and_noted(place: Place, tmp_path: Path)
     assert "database is locked" in error.what
 
 
+@pytest.mark.slow
 def test_an_agent_that_never_ends_its_payload_is_left_in_time(place: Place) -> None:
     command = [sys.executable, "-m", "mulligan.hooks.entry", "claude", "Stop"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ})

@@ -419,6 +419,7 @@ def test_what_one_part_shows_to_be_a_secret_is_masked_in_every_part(
     assert stem not in repr((several, after))
 
 
+@pytest.mark.slow
 def test_evidence_is_bounded() -> None:
     (one,) = found(sh("make", "error: no gcc\n" * 100_000, True), sh("apt install gcc"), sh("make", "ok\n" * 100_000))
     assert len(str(one.lesson().context)) < 6000

@@ -122,6 +122,7 @@ def rows(folder: Path) -> list[dict[str, str]]:
     return list(csv.DictReader((folder / "runs.csv").read_text().splitlines()))
 
 
+@pytest.mark.slow
 def test_an_agent_that_heeds_lessons_solves_the_task_with_the_bank_and_not_without(here: Path, prove: Prove) -> None:
     status, out, err = prove(tasks(here), *agent(here), "--into", "into")
     assert status == 0, err
@@ -285,6 +286,7 @@ def test_a_draft_has_the_command_that_was_green_and_can_be_read(here: Path, prov
     assert json.loads(out)["ended"] == 2
 
 
+@pytest.mark.slow
 def test_a_draft_quotes_what_the_user_had_said(here: Path, prove: Prove) -> None:
     with Journal() as journal:
         id = str(json.loads((here / "old.jsonl").read_text().partition("\n")[0])["sessionId"])

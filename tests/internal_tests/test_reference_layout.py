@@ -42,6 +42,7 @@ async def test_numbers_are_printed_whole_and_half_characters_as_escapes() -> Non
     assert half == "assert f(0) == 1 # output: \\ud800"
 
 
+@pytest.mark.slow
 async def test_sets_are_printed_alike_each_time() -> None:
     texts = {(await judged("def f(x):\n    return set('abcdefgh')", ["assert f(1) == 1"])).text for _ in range(4)}
     assert len(texts) == 1

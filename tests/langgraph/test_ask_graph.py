@@ -72,6 +72,7 @@ def asking(tmp_path: Path, kg: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     return run
 
 
+@pytest.mark.slow
 async def test_the_model_is_told_what_the_question_names(kg: Path) -> None:
     chat = Chat([draft(GOOD), revision(9)])
     async with open_store("memory:") as store:
@@ -527,6 +528,7 @@ JUDGED = ("ask-graph", UNREAD, "--until", "judged", "--no-prompt-engine")
 UNKNOWN = "MATCH (g:Gene {name: 'FOOBAR1'}) RETURN g.chromosome AS c"
 
 
+@pytest.mark.slow
 def test_an_unsure_answer_is_printed_and_has_a_status_of_its_own(asking: Asking) -> None:
     doubt = {"score": 3, "reason": "Perhaps the other direction."}
     ended = asking([*said(draft(GOOD)), doubt], *JUDGED, "--max-steps", "1")

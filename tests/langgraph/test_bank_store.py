@@ -85,6 +85,7 @@ VALUE = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.none() | VALUE), min_size=1, max_size=6))
 def test_each_key_gives_back_what_was_put_last_character_for_character(puts: list[tuple[str, Any]]) -> None:
     async def run() -> None:

@@ -116,6 +116,7 @@ def test_what_was_wrong_is_reported_after_the_reply(where: Any, agent_on: Any) -
     assert [message.type for message in chat.asked[2]] == ["system", "human", "ai", "tool"]
 
 
+@pytest.mark.slow
 def test_as_many_steps_as_were_asked_for(where: Any, agent_on: Any) -> None:
     chat = Chat(never_good)
     agent = KGQueryReflexionAgent(lambda: Conversation(chat), where, max_steps=40)

@@ -180,6 +180,7 @@ def test_who_can_go_on_with_a_run_is_reported(tmp_path: Path, monkeypatch: pytes
     assert "call invoke(None, config) with the thread_id 'mine'" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_run_that_failed_is_paused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path))
     with pytest.raises(ModelError):

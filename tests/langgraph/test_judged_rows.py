@@ -110,6 +110,7 @@ async def test_a_near_value_goes_back_to_the_model_before_the_run_ends(graph: Gr
     assert 'nearest: \\"EOMES\\"' in chat.asked[1][1].text
 
 
+@pytest.mark.slow
 async def test_a_near_value_that_is_asked_for_instead_is_no_answer(graph: Graph) -> None:
     result, _ = await answer(
         graph, "Which genes does FOXP33 regulate?", draft(GOOD.replace("EOMES", "FOXP3")), max_steps=1

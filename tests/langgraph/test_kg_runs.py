@@ -164,6 +164,7 @@ class Kept:
         return Learned()
 
 
+@pytest.mark.slow
 def test_lessons_stand_in_the_prompt_and_the_bank_is_taught(kg: Path, agent_on: Any) -> None:
     bank = Kept()
     agent, chat = agent_on(str(kg), draft(EMPTY), revision(1, GOOD), revision(9), bank=bank)

@@ -59,6 +59,7 @@ async def objections(graph: Graph, question: str, query: str) -> Any:
     return [*asked.get("objections", ()), *asked.get("doubts", ())]
 
 
+@pytest.mark.slow
 @pytest.mark.light_cases(1)
 async def test_nothing_speaks_against_a_right_query(asked_graph: tuple[str, Graph]) -> None:
     name, graph = asked_graph

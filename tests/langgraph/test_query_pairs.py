@@ -164,6 +164,7 @@ async def test_a_pair_is_no_lesson_for_other_tasks(graph: Graph, store: Store, b
         await bank.merge([lesson.id, pair.id])
 
 
+@pytest.mark.slow
 async def test_the_same_shape_comes_first_then_what_a_person_confirmed(graph: Graph, store: Store, bank: Bank) -> None:
     targets = "MATCH (d:Drug)-[:TARGETS]->(g:Gene {name: 'CD274'}) RETURN d.name AS name"
     first = await learned(graph, store, bank)

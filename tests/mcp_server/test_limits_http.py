@@ -101,6 +101,7 @@ def test_arguments_of_any_depth_get_an_answer(server: Running, era: str, depth: 
     assert (b"nested more than 64" in body) == (depth > 62)
 
 
+@pytest.mark.slow
 def test_a_body_over_16_mb_is_refused_whether_its_length_was_said_or_not(server: Running, era: str) -> None:
     with connected(server.url) as connection:
         connection.sendall(head(server.url, f"Content-Length: {17 * MB}") + b"\r\n")

@@ -58,6 +58,7 @@ def server() -> Generator[Running]:
         yield server
 
 
+@pytest.mark.slow
 async def test_what_clients_did_is_counted(server: Running) -> None:
     async with Client(over(server.url), mode="legacy") as client:
         lesson = {"title": "Test first", "description": "Before a change.", "content": "Run the tests before a change."}
@@ -86,6 +87,7 @@ async def test_what_clients_did_is_counted(server: Running) -> None:
     assert figures(server)['mulligan_http_responses_total{method="GET",status="200"}'] >= 2
 
 
+@pytest.mark.slow
 async def test_no_series_names_an_agent_or_a_session(server: Running) -> None:
     async with Client(over(server.url), mode="legacy") as client:
         for agent in ("agent-one", "agent-two"):
@@ -99,6 +101,7 @@ async def test_no_series_names_an_agent_or_a_session(server: Running) -> None:
         assert text not in page
 
 
+@pytest.mark.slow
 async def test_the_queue_and_what_a_model_took(tmp_path: Path) -> None:
     (tmp_path / "answers.json").write_text(json.dumps(["41", "42", "42", "42"]))
     store = f"sqlite:///{tmp_path / 'store.db'}"

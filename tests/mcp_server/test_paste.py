@@ -312,6 +312,7 @@ def test_the_page_shows_every_client() -> None:
     assert {arguments.split()[1] for _, arguments, _ in SHOWN} == set(CLIENTS)
 
 
+@pytest.mark.slow
 def test_printing_starts_nothing() -> None:
     """Neither the SDK nor a store: it is quick, and works where nothing can be served."""
     assert shutil.which("mulligan", path=SCRIPTS)

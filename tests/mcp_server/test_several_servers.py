@@ -123,6 +123,7 @@ async def test_a_group_is_filled_and_closed_wherever_it_is_asked_for(balancer: B
     assert min(balancer.asked) >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.light_cases(1)
 @MODES
 async def test_the_walls_hold_at_both(address: str, mode: str) -> None:
@@ -155,6 +156,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Generator[Wire]:
         yield wire
 
 
+@pytest.mark.slow
 @pytest.mark.light_cases(1)
 @MODES
 async def test_what_one_accepted_is_learned_once_by_either(address: str, wire: Wire, mode: str) -> None:

@@ -179,6 +179,7 @@ def test_a_server_starts_again_on_the_port_that_it_had() -> None:
         assert Poster(server.url).post(*modern("tools/list"))[0] == 200
 
 
+@pytest.mark.slow
 def test_logs_are_json_and_hold_nothing_that_was_said() -> None:
     token, secret = "a-token-that-nobody-logs-1", "the content of a call"
     env = {"MULLIGAN_TOKEN": f"me:{token}"}

@@ -133,6 +133,7 @@ async def test_a_connection_that_is_dropped_where_there_are_no_sessions(wire: Wi
         await goes_on(wire, await left())
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_told_to_stop(wire: Wire) -> None:
     with served(*MODEL, "--drain", "0.2") as server:
         client = RawHttp(server.url)

@@ -193,6 +193,7 @@ async def test_keys_stay_out_of_the_log(wire: Wire, naps: Naps, caplog: pytest.L
     assert KEY not in caplog.text
 
 
+@pytest.mark.slow
 def test_a_model_outlives_its_event_loop(wire: Wire) -> None:
     wire.plays("one", "two")
     model = open_model("openai:gpt-4o")

@@ -91,6 +91,7 @@ async def test_what_will_not_pass_is_not_tried_again(wire: Wire, naps: Naps, nam
     assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.slow
 async def test_the_messages_read_well(wire: Wire, naps: Naps) -> None:
     said: list[list[str]] = []
     start = f"openai:gpt-4o at {wire.url} failed (tried once): "

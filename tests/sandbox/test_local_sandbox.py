@@ -155,6 +155,7 @@ async def test_cancelling_leaves_nothing(how: dict[str, Any], scratches: Path) -
     assert children() == before
 
 
+@pytest.mark.slow
 async def test_a_killed_mulligan_leaves_nothing(scratches: Path) -> None:
     code = f"""
 import asyncio, os, sys, tempfile

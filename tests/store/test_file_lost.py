@@ -131,6 +131,7 @@ def clock(step: float) -> Callable[[], float]:
     return lambda: step * next(ticks)
 
 
+@pytest.mark.slow
 async def test_waiting_for_a_lock_is_reported_once(locked: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = SqliteStore(locked, busy_seconds=0.05, clock=clock(0.01))
     with pytest.raises(StoreError, match="is locked by another process"):

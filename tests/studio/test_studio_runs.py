@@ -328,6 +328,7 @@ async def test_the_overview_answers_what_failed_what_was_learned_and_what_helped
         assert text in page, text
 
 
+@pytest.mark.slow
 async def test_a_page_hears_of_what_another_process_records() -> None:
     stop, url = asyncio.Event(), asyncio.Queue[str]()
     serving = asyncio.create_task(serve_studio(Service(), url.put_nowait, stop=stop))

@@ -91,6 +91,7 @@ async def test_names_fit_every_provider_and_differ() -> None:
         assert answers == ["dotted", "underscored", "long"]
 
 
+@pytest.mark.slow
 async def test_over_http(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORD", "sesame")
     url = f"http://127.0.0.1:{port}/mcp"
@@ -146,6 +147,7 @@ async def test_one_that_was_killed_between_two_calls() -> None:
         assert await tools.call("ex_add", {"a": 1, "b": 1}) == "2"
 
 
+@pytest.mark.slow
 async def test_a_call_that_hangs(port: int) -> None:
     server = {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"authorization": "Bearer sesame"}}
     tools = Mcp(server=server, name="far", seconds=2)
@@ -186,6 +188,7 @@ async def test_a_cancelled_call_leaves_no_server_behind() -> None:
     assert is_gone(pid)
 
 
+@pytest.mark.slow
 async def test_closing_takes_a_bounded_time_while_it_still_connects() -> None:
     tools = Mcp(server={"command": ["sleep", "3600"]}, name="ex")
     connecting = asyncio.create_task(tools.offer())

@@ -122,6 +122,7 @@ assert add(1, 1) == 2  # add(1, 1) returned 0\
     )
 
 
+@pytest.mark.slow
 async def test_a_hanging_test_is_named_and_does_not_take_the_others_with_it(judge: Judge) -> None:
     code = "def f(x):\n    while x == 1:\n        pass\n    return x\n"
     feedback = await judge(code, "assert f(0) == 0\nassert f(1) == 1\nassert f(2) == 2", seconds=3.0)

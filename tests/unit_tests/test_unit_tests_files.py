@@ -46,6 +46,7 @@ def test_a_tests_file_that_cannot_be_used_is_refused_with_file_and_line(tests: s
     assert str(refused.value).startswith(said)
 
 
+@pytest.mark.slow
 def test_a_tests_file_that_is_too_large_for_the_wire_is_refused_before_anything_runs() -> None:
     noise = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=1_500_000))
     value = f"assert f({noise!r}) == 1\n"
