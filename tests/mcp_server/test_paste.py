@@ -20,10 +20,11 @@ from mcp import Client, StdioServerParameters
 from serving import MULLIGAN, over, served
 
 from mulligan.app.config import load
+from mulligan.app.prompts import FilePrompts
 from mulligan.cli.main import main
 from mulligan.cli.serve import CLIENTS as OFFERED
 from mulligan.mcp_server.client_config import CLIENTS, ServerCommand, client_config, program, registry_entry
-from mulligan.mcp_server.prompt_texts import memory_rules, prompt_files
+from mulligan.mcp_server.prompt_texts import memory_rules
 
 TOKEN = "0123456789abcdef0123"
 SCRIPTS = str(Path(sys.executable).parent)
@@ -282,7 +283,7 @@ def test_what_cannot_be_pasted_or_served_is_refused(
 
 def test_the_rules_are_printed_for_an_agent() -> None:
     out, notes = printed("--print-prompt", "--agent-id", "Qoder")
-    assert out == memory_rules(prompt_files(load()), "Qoder") + "\n"
+    assert out == memory_rules(FilePrompts.of(load()), "Qoder") + "\n"
     assert "Your `agent_id` in it is `Qoder`." in out
     assert notes == ""
     assert "a name that stays the same" in printed("--print-prompt")[0]

@@ -11,11 +11,12 @@ import click
 from click.core import ParameterSource
 
 from mulligan.app.config import load, located_model
+from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import ServerOptions
 from mulligan.cli.terminal import emit, say
 from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server.client_config import TOKEN, ServerCommand, client_config, environment, program, registry_entry
-from mulligan.mcp_server.prompt_texts import memory_rules, prompt_files
+from mulligan.mcp_server.prompt_texts import memory_rules
 from mulligan.mcp_server.tools import select_tools, topics
 from mulligan.models.providers import PROVIDERS
 from mulligan.web.hosts import is_loopback
@@ -68,7 +69,7 @@ def print_prompt(agent_id: str | None, which: str) -> None:
     """Prints instructions for the use of the memory, to paste into an agent's own instructions."""
     if "memory" not in topics(which):
         raise InvalidInput(f"--print-prompt prints instructions for the memory tools: leave --tools {which} out.")
-    emit(memory_rules(prompt_files(load()), agent_id))
+    emit(memory_rules(FilePrompts.of(load()), agent_id))
 
 
 def _typed(context: click.Context) -> tuple[str, ...]:
