@@ -106,9 +106,14 @@ class HookRecord:
             f"the same error occurred again after {again} of {known}" if known else "whether it helped is not yet known"
         )
         shown = sum(one.way == "shown" for one in self.status.shown)
-        return (
+        learned = (
             f"Agents learned {count(self.status.kept, 'lesson')} and {count(self.status.candidates, 'candidate')} from "
-            f"{count(len(self.status.sessions), 'session')}. Lessons were shown {count(shown, 'time')}; {came}."
+            f"{count(len(self.status.sessions), 'session')}."
+        )
+        return (
+            f"{learned} Lessons were shown {count(shown, 'time')}; {came}."
+            if shown
+            else f"{learned} None was shown yet."
         )
 
     @property
