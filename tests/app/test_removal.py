@@ -100,8 +100,9 @@ async def test_a_run_that_is_named_goes_with_its_states_and_its_branch_stays(sto
     assert await store.files("bb22.1") == {"tests.py": "assert True"}  # a text that both rested on
     assert states(repository) == ["refs/mulligan/bb22.1/start"]
     assert "mulligan/aa11" in git(repository, "branch", "--list", "mulligan/*")
-    with pytest.raises(NotFound):
-        await mulligan.removable_runs("aa11", store=store)
+    for id in ("aa11", ""):  # an empty id is not the beginning of the only run
+        with pytest.raises(NotFound):
+            await mulligan.removable_runs(id, store=store)
 
 
 async def test_old_runs_go_only_when_they_are_over(store: Store) -> None:

@@ -10,7 +10,7 @@ from banks import a_bank, an_episode, lessons_of
 
 import mulligan
 from mulligan import ScriptedModel
-from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
+from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, NotFound
 
 LEARNED = lessons_of(("Whole history", "Open the full history."))
 
@@ -24,6 +24,15 @@ async def test_an_episode_is_learned_from_after_its_model_was_down(tmp_path: Pat
         assert (left.status, left.error) == ("waiting", "down")
         assert len((await bank.learn(episode)).lessons) == 1
         assert not [one for one in await bank.pending() if one.kind == "extract"]
+
+
+async def test_an_empty_id_is_not_the_beginning_of_the_only_lesson(tmp_path: Path) -> None:
+    async with a_bank(tmp_path / "m.db", embedder="none") as bank:
+        await bank.add("A", "One thing.")
+        for change in (bank.get, bank.retire, bank.history, lambda id: bank.purge([id])):
+            with pytest.raises(NotFound):
+                await change("")
+        assert [lesson.state for lesson in await bank.list()] == ["active"]
 
 
 async def test_the_sign_for_all_banks_is_no_name_of_one(tmp_path: Path) -> None:

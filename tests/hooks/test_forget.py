@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from mulligan.app.sessions import LOCK, project_bank
 from mulligan.cli.hooks.forget import command
+from mulligan.core.errors import NotFound
 from mulligan.core.lessons import Selection
 from mulligan.hooks.journal import Journal
 from mulligan.sessions.events import Notice
@@ -44,6 +45,11 @@ def lessons() -> Sequence[str]:
             return [one.title for one in await bank.list(Selection(limit=None))]
 
     return asyncio.run(listed())
+
+
+def test_an_empty_id_is_not_the_beginning_of_the_only_session(folder: Path) -> None:
+    assert isinstance(CliRunner().invoke(command, ["", "--yes"]).exception, NotFound)
+    assert len(lessons()) == 1
 
 
 def test_what_another_session_taught_too_is_left_without_a_trace_of_this_one(folder: Path) -> None:

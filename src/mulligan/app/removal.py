@@ -109,7 +109,7 @@ async def _named_run(at: Store, name: str, left: Mapping[str, Leftovers]) -> Rem
     try:
         ids = tuple(await at.resolve(name))
     except NotFound:
-        orphans = [one for id, one in left.items() if id.startswith(name)]
+        orphans = [one for id, one in left.items() if name and id.startswith(name)]
         if len(orphans) != 1:
             raise
         return Removable(orphans[0].episode, _described("no longer recorded", orphans), left=tuple(orphans))

@@ -39,7 +39,7 @@ def command(session: str, yes: bool) -> None:
         parts = journal.sessions_like(session)  # main agents come first
         taught = asyncio.run(_teachers(session))  # also those whose transcript was learned from by hand
         found = dict([*((one[0], one[1]) for one in taught), *((part.session, part.agent) for part in parts[::-1])])
-        if not found:
+        if not session or not found:
             raise NotFound(f"No session begins with {session!r}. mulligan hooks status --json lists them.")
         if len(found) > 1:
             raise InvalidInput(f"Several sessions begin with {session!r}: {', '.join(sorted(found))}.")

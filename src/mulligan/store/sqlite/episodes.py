@@ -220,7 +220,7 @@ def resolve(db: Connection, prefix: str) -> Sequence[str]:
         rows = db.execute(f"SELECT id, run FROM episodes WHERE {condition} ORDER BY n", values).fetchall()
         if rows:
             break
-    else:
+    if not prefix or not rows:
         raise NotFound(f"No run or episode begins with {prefix!r}. To list the runs: mulligan runs list")
     runs = list(dict.fromkeys(run or id for id, run in rows))
     if len(runs) > 1:

@@ -37,6 +37,8 @@ _NATURES: Mapping[Nature, str] = {
 
 def resolve(db: Connection, agent: int | None, prefix: str) -> str:
     """The id of the one lesson whose id is, or begins with, `prefix`. Raises `NotFound`, `AmbiguousId`."""
+    if not prefix:
+        raise no_such_lesson(prefix)
     if find_number(db, agent, prefix) is not None:
         return prefix
     query = f"SELECT DISTINCT l.id FROM lessons l WHERE l.id >= :id AND l.id < :last AND {owned(agent)}"
