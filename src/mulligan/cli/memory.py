@@ -30,7 +30,7 @@ from mulligan.cli.memory_banks import (
     with_bank,
     writing,
 )
-from mulligan.cli.options import given_options, together
+from mulligan.cli.options import given_options, limit_option, together
 from mulligan.cli.terminal import clean, drawn, emit, newest, one_line, say, standard_input
 from mulligan.core.codec import to_json
 from mulligan.core.errors import REMOVED, ModelError, NotFound, UnknownName
@@ -195,9 +195,7 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
 )
 @click.option("--quarantined", is_flag=True, help="Only quarantined lessons; the same as --state quarantined.")
 @field_options(Selection)
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number, newest first."
-)
+@limit_option(50)
 @click.option(
     "--notebook",
     is_flag=True,

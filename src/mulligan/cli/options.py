@@ -28,6 +28,12 @@ def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
+def limit_option(default: int) -> Callable[[F], F]:
+    """Adds --limit, for a list of the newest entries."""
+    most = click.IntRange(1, 10**9)
+    return click.option("--limit", type=most, default=default, show_default=True, help="Maximum number, newest first.")
+
+
 def record_options(record: type[Any], *, roles: Sequence[str] = ROLES, without: Sequence[str] = ()) -> Callable[[F], F]:
     """Returns a decorator for the options of a record (`app.options`). A bank also needs `--memory`.
 

@@ -22,6 +22,7 @@ from mulligan.cli.groups import Group
 from mulligan.cli.options import (
     arguments,
     export_options,
+    limit_option,
     progress_options,
     rating_options,
     record_options,
@@ -62,9 +63,7 @@ def runs() -> None:
 
 
 @runs.command("list")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number, newest first."
-)
+@limit_option(20)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_runs(limit: int, as_json: bool) -> None:
     """List the recorded runs, newest first. `mulligan bench runs` lists benchmark runs."""

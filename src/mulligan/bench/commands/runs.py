@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from mulligan.bench.harness.plan import STREAM, options_of_today
+from mulligan.cli.options import limit_option
 from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import columns, emit, newest, say
 from mulligan.core.benchmarks import BenchRun, CaseResult
@@ -20,13 +21,7 @@ HEADINGS = ("run", "when", "benchmark", "method", "result")
 
 
 @click.command("runs")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="Maximum number of runs to list, newest first.",
-)
+@limit_option(20)
 @click.option(
     "--format",
     "form",
