@@ -198,7 +198,7 @@ def test_a_role_that_cannot_be_opened_is_blamed_where_it_stands(project: Path) -
     trust(project)
     with pytest.raises(InvalidInput, match=r"mulligan.toml:2: No model provider is called 'opnai'"):
         Models(load()).open("thinker")
-    with pytest.raises(InvalidInput, match="Give both"):
+    with pytest.raises(InvalidInput, match="Set both"):
         Models(load()).open("worker")
     with pytest.raises(InvalidInput, match="Or a model role: thinker, worker, default"):
         Models(load()).open("thinkr")

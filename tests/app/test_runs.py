@@ -188,7 +188,7 @@ def broken_after(*answers: str) -> mulligan.ScriptedModel:
 
 
 async def begun(tmp_path: Path, store: SqliteStore) -> tuple[Episode, Path, Path]:
-    """An episode that stopped by an error behind its first trial, with its tests file and its prompts folder."""
+    """An episode that stopped by an error behind its first trial, with its test file and its prompts folder."""
     tests, prompts = tmp_path / "tests.py", tmp_path / "prompts"
     tests.write_text("assert double(2) == 4\n")
     prompts.mkdir()

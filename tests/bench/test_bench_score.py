@@ -178,7 +178,7 @@ async def test_tests_of_a_row_that_cannot_be_used_are_named_by_the_row(tmp_path:
     samples = written(tmp_path / "s.jsonl", [{"task_id": "Plus/7", "completion": BODY}])
     judged = (await score_samples(str(data), samples)).judged[0]
     assert judged.value is None
-    assert "the tests file of Plus/7 contains no test: other asserts, and nothing calls it" in judged.text
+    assert "the test file of Plus/7 contains no test: other asserts, and nothing calls it" in judged.text
 
 
 @pytest.mark.slow

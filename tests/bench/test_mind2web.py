@@ -375,7 +375,7 @@ async def test_messages_of_a_template_stand_before_the_question_and_nothing_of_t
         "step_success": (0.0,),
     }
     (folder / "llm_prompt.json").write_text(json.dumps(shots[:-1]), encoding="utf-8")
-    with pytest.raises(InvalidInput, match="must end with a message of the user"):
+    with pytest.raises(InvalidInput, match="must end with a user message"):
         await run_benchmark("mind2web", model=model, store=store, data="data", cases=["two"], settings=settings)
     await store.close()
 

@@ -89,7 +89,7 @@ def test_without_the_package_a_large_image_is_refused_and_what_to_do_is_said(mon
     monkeypatch.setattr("mulligan.core.extras.find_spec", missing)
     monkeypatch.setattr(images, "SIDE", 40)
     assert checked(Image("", drawn("PNG"))).media_type == "image/png"
-    with pytest.raises(InvalidInput, match=r"above 40 pixels a side .* Give a smaller one, or install .*\[images\]"):
+    with pytest.raises(InvalidInput, match=r"above 40 pixels a side .* Use a smaller one, or install .*\[images\]"):
         checked(Image("image/png", drawn("PNG", (120, 60))))
 
 

@@ -287,7 +287,7 @@ def test_what_cannot_work_is_refused_at_decoration() -> None:
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"unsolved": "first"}, "'best' or 'raise'"),
     ({"judge": "exact_mach:12"}, "exact_match"),
-    ({"judge": 12}, "or the Path of a tests file, not 12"),
+    ({"judge": 12}, "or the Path of a test file, not 12"),
     ({"tries": 0}, "tries must be at least 1, not 0"),
     ({"tries": "4"}, "tries must be a whole number, not '4'"),
     ({"tries": True}, "tries must be a whole number, not True"),

@@ -176,7 +176,7 @@ def test_a_file_of_tests_and_a_command_judge(tmp_path: Path) -> None:
         assert said in (first.feedback.text if first.feedback else "")
         assert second.feedback is not None
         assert second.feedback.passed
-    with pytest.raises(InvalidInput, match=r"tests file .*none.py does not exist"):
+    with pytest.raises(InvalidInput, match=r"test file .*none.py does not exist"):
         mulligan.retry(judge=tmp_path / "none.py")(write)
     with pytest.raises(InvalidInput, match=r"judge=Path\('checks.py'\)"):
         mulligan.retry(judge="unit_tests:checks.py")(write)("Write add.")

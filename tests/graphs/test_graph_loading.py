@@ -169,7 +169,7 @@ def test_what_is_wrong_in_the_files_is_reported_with_its_line(
     ("name", "text", "message"),
     [
         ("Perturbed-part000.csv", "p1;'lab';5;nobody;PERTURBED\n", r"Perturbed-part000\.csv:1: no node has the id 'nobody'"),
-        ("Perturbed-part000.csv", "p1;'lab;5;d1;PERTURBED\n", r"Perturbed-part000\.csv:1: a string is not closed by '"),
+        ("Perturbed-part000.csv", "p1;'lab;5;d1;PERTURBED\n", r"Perturbed-part000\.csv:1: a string is not closed with '"),
         ("Perturbed-part000.csv", "p1;5;d1;PERTURBED\n", r"Perturbed-part000\.csv:1: 4 cells, but the header has 5"),
         ("Perturbed-header.csv", ":START_ID;source;score:int;:END_ID;type\n", r"no column :TYPE; files of edges need"),
         ("Protein-part001.csv", "p3;'x';much;1;'x';;'p3';'u';Protein\n", r"score is 'much', which is not a valid float"),

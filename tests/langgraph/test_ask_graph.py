@@ -365,7 +365,7 @@ def test_a_question_that_was_cut_off_is_resumed(
     assert [each["run"] for each in json.loads(asking(None, "runs", "list", "--json").out)] == [run]
     again = asking(None, "runs", "resume", run)
     assert again.status == 2
-    assert "is over: solved" in again.err
+    assert "has ended: solved" in again.err
 
 
 @pytest.mark.slow

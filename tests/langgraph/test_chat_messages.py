@@ -103,7 +103,7 @@ def test_a_call_that_could_not_be_read_is_told_with_what_it_was() -> None:
             ],
             "'a', which is answered already",
         ),
-        ([HumanMessage([{"type": "image", "url": "http://127.0.0.1/x.png"}])], "fetches nothing"),
+        ([HumanMessage([{"type": "image", "url": "http://127.0.0.1/x.png"}])], "does not fetch images"),
         ([HumanMessage([{"type": "image", "base64": "!", "mime_type": "image/png"}])], "not valid base64"),
         ([HumanMessage([{"type": "image", "base64": PIXEL}])], "lacks its mime_type"),
         ([HumanMessage([{"type": "audio", "base64": PIXEL, "mime_type": "audio/wav"}])], "contains 'audio'"),

@@ -109,7 +109,7 @@ def test_a_run_that_was_cut_short_is_resumed(access: Any, store: SqliteStore) ->
     assert (result.answer, result.tool_result, result.run) == (GOOD, REGULATED, episode.run)
     assert len(healed.asked) == 2, "the draft was not asked for again"
     assert PROMPT in healed.asked[0][0].text
-    with pytest.raises(InvalidInput, match="is over: solved"):
+    with pytest.raises(InvalidInput, match="has ended: solved"):
         again.resume(episode.run)
     again.close()
 

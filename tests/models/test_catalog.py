@@ -138,7 +138,7 @@ def test_the_key_can_stand_in_another_variable(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_base_url_where_there_can_be_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-none-at-all")
-    with pytest.raises(InvalidInput, match="deepseek supports no base URL: write openai:deepseek-v4-pro"):
+    with pytest.raises(InvalidInput, match="deepseek does not support a base URL: write openai:deepseek-v4-pro"):
         open_model("deepseek:deepseek-v4-pro", settings=CallSettings(base_url="http://127.0.0.1:9/v1"))
 
 
@@ -173,7 +173,7 @@ def test_settings_come_from_a_table() -> None:
         ({"attempts": True}, "'attempts' must be a whole number"),
         ({"base_url": "localhost:8000"}, "must begin with http"),
         ({"base_url": 7}, "must be a string"),
-        ({"input_price": 1.0}, "Give both"),
+        ({"input_price": 1.0}, "Set both"),
         ({"input_price": -1.0, "output_price": 1.0}, "'input_price' must be more than 0"),
     ],
 )

@@ -42,7 +42,7 @@ def programs(folder: Path = COURSE, pattern: str = "*.txt") -> list[Program]:
 
 
 def plain(pairs: list[tuple[str, str]]) -> list[str]:
-    """What plain Python says of each: pytest runs the tests file, where `solution` is the code. "" when it passed."""
+    """What plain Python says of each: pytest runs the test file, where `solution` is the code. "" when it passed."""
     ran = subprocess.run(
         [sys.executable, __file__], input=json.dumps(pairs), capture_output=True, text=True, timeout=300, check=True
     )

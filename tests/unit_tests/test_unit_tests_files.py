@@ -1,4 +1,4 @@
-"""Which tests files can be used, what in them is a test, and which path they take. No code is run here."""
+"""Which test files can be used, what in them is a test, and which path they take. No code is run here."""
 
 import random
 import string

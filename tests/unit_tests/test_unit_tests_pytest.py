@@ -1,4 +1,4 @@
-"""Tests files are run by pytest's rules: what pytest passes is passed, and what it fails is failed."""
+"""Test files are run by pytest's rules: what pytest passes is passed, and what it fails is failed."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

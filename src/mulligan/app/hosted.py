@@ -28,7 +28,7 @@ class SolveRequest:
     Raises `InvalidInput` if both judges are given, and if trials is below 1 or above `MAX_TRIALS`.
 
     Attributes:
-        tests: the text of a Python tests file.
+        tests: the text of a Python test file.
         expected: the exact answer. Without tests and expected, the model judges itself.
         trials: None takes mulligan.toml's, else 4.
         agent_id: the agent to which the record and the bank belong.

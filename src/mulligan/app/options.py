@@ -387,7 +387,7 @@ class Cast(Options):
 
     Attributes:
         judge: The judge, such as exact_match:42, human or ./mine.py. In Python, it can also be an object, the Path of a
-            tests file, or a function of the answer or of the task and the answer.
+            test file, or a function of the answer or of the task and the answer.
         evaluator: Another name for judge.
         actor: The actor, which makes the attempts: complete (default), "command:claude -p", ./mine.py, …
         reflector: The reflector, which reflects on a failed try: verbal (a model, default), self, …

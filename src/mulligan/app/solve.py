@@ -209,7 +209,7 @@ def _spec(kind: str, given: Any, objects: dict[str, Any]) -> Spec:
         objects[kind] = FunctionJudge(given, "a task")
         return Spec(f"{OBJECT}{judge_name(given)}")
     if not hasattr(given, method):
-        what = "a function, the Path of a tests file, or a name of an evaluator" if kind == "evaluator" else "a name"
+        what = "a function, the Path of a test file, or a name of an evaluator" if kind == "evaluator" else "a name"
         word = "judge" if kind == "evaluator" else kind
         raise InvalidInput(f"{word} must be {what}, or an object with `{method}`, not {given!r}.")
     objects[kind] = given

@@ -53,12 +53,12 @@ def read_task(given: str | Task | os.PathLike[str]) -> TaskFolder:
 def tests_spec(path: str | os.PathLike[str]) -> Spec:
     """The unit tests in a file, as an evaluator. Raises `InvalidInput` when it cannot be read."""
     file = Path(path).expanduser().resolve()
-    read_file(str(file), "tests file")
+    read_file(str(file), "test file")
     return Spec("unit_tests", {"tests": {"file": str(file)}, "name": file.name})
 
 
 def judge_spec(judge: Any) -> Spec | None:
-    """The evaluator for a judge that is a name or the path of a tests file. None for another judge."""
+    """The evaluator for a judge that is a name or the path of a test file. None for another judge."""
     if isinstance(judge, str):
         return parse_spec("evaluators", judge)
     return tests_spec(judge) if hasattr(judge, "__fspath__") else None

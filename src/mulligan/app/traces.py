@@ -301,7 +301,9 @@ class Seen:
         try:
             yield
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"What was learned from traces cannot be recorded in {self._path}: {error}.") from error
+            raise StoreError(
+                f"The results of learning from traces cannot be recorded in {self._path}: {error}."
+            ) from error
 
     def close(self) -> None:
         self._db.close()

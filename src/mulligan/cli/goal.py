@@ -60,7 +60,7 @@ class GoalCommand(click.Command):
 )
 @click.option("--sandbox", metavar="LEVEL", default="auto", help="auto (default) or none, as for solve.")
 @click.option("--no-first-check", is_flag=True, help="Do not run the check now.")
-@click.option("--tests", metavar="FILE", help="Judge with a copy of this tests file instead of a command.")
+@click.option("--tests", metavar="FILE", help="Judge with a copy of this test file instead of a command.")
 @click.option(
     "--judge",
     metavar="NAME:ARG",

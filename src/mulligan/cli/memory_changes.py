@@ -139,7 +139,7 @@ async def edit(bank: Bank, id: str, file: str | None, **given: Any) -> None:
     say_changed(await bank.edit(id, **changes), "edited")
 
 
-_undo = click.option("--undo", is_flag=True, help="Undo this change.")
+_undo = click.option("--undo", is_flag=True, help="Undo an earlier use of this command.")
 
 
 @memory.command()

@@ -1,4 +1,4 @@
-"""Judges Python code by a tests file. The verdict is computed where the code cannot reach it.
+"""Judges Python code by a test file. The verdict is computed where the code cannot reach it.
 
 There are two sandboxed processes: the candidate has the model's code, and the examiner runs the tests with stand-ins
 for the candidate's functions. This file passes lines between them; only plain values cross. If tests need the code in
@@ -31,13 +31,13 @@ _CALL = wire.encode(CALL)
 
 
 class UnitTests:
-    """Runs a Python tests file against each attempt. `score` is the share of tests that passed, 0 to 1.
+    """Runs a Python test file against each attempt. `score` is the share of tests that passed, 0 to 1.
 
     The verdict is computed outside the process of the attempt, because any check that shares a process with hostile
     code can be forged (design/005).
 
     Args:
-        tests: the text of the tests file.
+        tests: the text of the test file.
         seconds: wall time for the whole file.
         longest: seconds that one test may take. None means a fourth of `seconds` if there are four tests or more.
         memory: MB for each process.
@@ -70,7 +70,7 @@ class UnitTests:
                 raise InvalidInput(f"{what} must be above 0, not {value}.")
         if tests.endswith(".py") and "\n" not in tests:
             raise InvalidInput(
-                f"unit_tests takes the text of a tests file, not its name: write tests={tests!r}, or "
+                f"unit_tests takes the text of a test file, not its name: write tests={tests!r}, or "
                 f"judge=Path({tests!r})."
             )
         self._plan = read(tests, name)
@@ -82,7 +82,7 @@ class UnitTests:
 
     @classmethod
     def check(cls, tests: str, name: str = "tests.py") -> None:
-        """Raises `InvalidInput`, with the file and the line, if this tests file cannot be used."""
+        """Raises `InvalidInput`, with the file and the line, if this test file cannot be used."""
         read(tests, name)
 
     async def evaluate(self, episode: Episode) -> Feedback:

@@ -139,7 +139,7 @@ class RetrySettings:
             check_judge(self.judge, names, self.name)
         elif not isinstance(self.judge, Evaluator):
             raise InvalidInput(
-                "judge must be a function, an evaluator or the name of one, or the Path of a tests file, not "
+                "judge must be a function, an evaluator or the name of one, or the Path of a test file, not "
                 f"{self.judge!r}."
             )
         failures: Any = self.failures

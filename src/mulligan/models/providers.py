@@ -142,7 +142,9 @@ def access(name: str, model: str, settings: CallSettings, given: str | None = No
     if provider.package == "anthropic":
         _check_anthropic(f"{name}:{model}")
     if settings.base_url and not provider.url:
-        raise InvalidInput(f"{name} supports no base URL: write openai:{model} for a server that uses OpenAI's format.")
+        raise InvalidInput(
+            f"{name} does not support a base URL: write openai:{model} for a server that uses OpenAI's format."
+        )
     base_url = settings.base_url or _first(provider.url)[1]
     if base_url and not base_url.startswith(("http://", "https://")):
         raise InvalidInput(

@@ -176,7 +176,7 @@ def _filled(table: Mapping[str, str], where: str) -> tuple[dict[str, str], list[
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in os.environ:
-            raise InvalidInput(f"{where} needs {found[0]}, which is not set: put it into .env or the environment.")
+            raise InvalidInput(f"{where} needs {found[0]}, which is not set: set it in .env or in the environment.")
         values.append(os.environ[found[1]])
         return values[-1]
 

@@ -353,7 +353,9 @@ def _check_room(episodes: Sequence[Mapping[str, Json]]) -> None:
 def question_work(work: Queued) -> Queued:
     """The job itself. Raises `InvalidInput` for a group of trajectories or a replay, which ask no question."""
     if work.kind == REPLAY:
-        raise InvalidInput(f"Job {work.id} tries lessons on a recorded run and asks no question: mulligan memory work")
+        raise InvalidInput(
+            f"Job {work.id} tries lessons on a recorded run, and does not ask a question: mulligan memory work"
+        )
     if work.kind == GROUP:
         raise InvalidInput(
             f"Work {work.id} is a group of trajectories: close it with the tool memory_group, or `Bank.groups.close`."

@@ -337,8 +337,8 @@ class _Reader:
         """
         settings = self._settings(table, names_files=names_files)
         if key == "tests":
-            path = self._file(table, key, "tests file")
-            text: Json = {"file": str(path)} if names_files else read_text(path, "tests file", table.where(key))
+            path = self._file(table, key, "test file")
+            text: Json = {"file": str(path)} if names_files else read_text(path, "test file", table.where(key))
             return Spec("unit_tests", {"tests": text, "name": path.name, **settings})
         if key == "check":
             expects = self._value("output", Table.text) or "text"

@@ -174,7 +174,7 @@ class ProgramBenchmark:
         """The evaluator with these tests. id: the id of the case, for errors."""
         if self._language == "rs":
             return self._judges(Spec("rust_tests", {"tests": tests, "seconds": self._seconds}))
-        settings = {"tests": tests, "seconds": self._seconds, "name": f"the tests file of {id}"}
+        settings = {"tests": tests, "seconds": self._seconds, "name": f"the test file of {id}"}
         return self._judges(Spec("unit_tests", settings))
 
 

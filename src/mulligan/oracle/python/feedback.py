@@ -57,7 +57,7 @@ def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple
     unreached = [test for n, test in enumerate(plan.tests) if n not in reached and not test.quiet] if broken else []
     broken += [Finding(shorter(test.text, 400), got="not reached") for test in unreached]
     if not passed and not broken:
-        return Feedback(None, "No test of the tests file was run, so nothing was judged.", source=SOURCE, notes=notes)
+        return Feedback(None, "No test of the test file was run, so nothing was judged.", source=SOURCE, notes=notes)
     missing = _missing(report["missing"], report["defined"], plan)
     text = missing + _lists([finding.asked for finding in passed], [finding_text(finding) for finding in broken])
     data = [*([Finding(got=missing.strip())] if missing else []), *broken[:_KEPT], *passed[:_KEPT]]

@@ -1,4 +1,4 @@
-"""The fixtures of pytest that tests files use most: `tmp_path`, `monkeypatch` and `capsys`.
+"""The fixtures of pytest that test files use most: `tmp_path`, `monkeypatch` and `capsys`.
 
 Runs inside the sandbox, in the examiner. All of them act on the process of the tests, so the candidate runs there, too.
 """

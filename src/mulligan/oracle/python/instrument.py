@@ -1,4 +1,4 @@
-"""Instruments a tests file for the examiner, so that each of its tests reports itself.
+"""Instruments a test file for the examiner, so that each of its tests reports itself.
 
 Every assert outside a function is a test of its own, and so is every assert of a function that the file calls once,
 such as HumanEval's `check(candidate)`; a `def test_*` is one test. A failing test does not hide those after it:
@@ -71,7 +71,7 @@ class _Where:
 
 
 class Instrument:
-    """Instruments one tests file. `module` fills the tables.
+    """Instruments one test file. `module` fills the tables.
 
     broad: a statement that raises an error itself is a test, too.
     """

@@ -1,4 +1,4 @@
-"""Finds the names in a tests file that mean the candidate, and whether the tests need it in their own process.
+"""Finds the names in a test file that mean the candidate, and whether the tests need it in their own process.
 
 Only the tests are read. If the candidate's code had a say, it could choose the path that can be forged.
 """
@@ -60,7 +60,7 @@ _NEVER_MEANT = frozenset({"exit", "globals", "locals", "print", "quit", "super"}
 
 @dataclass(frozen=True)
 class Names:
-    """The names in a tests file that mean the candidate.
+    """The names in a test file that mean the candidate.
 
     Attributes:
         wanted: names that the tests use and do not define, so the candidate has to.

@@ -1,4 +1,4 @@
-"""Reads a tests file, before any model is called, into a plan: its tests, and the instrumented file."""
+"""Reads a test file, before any model is called, into a plan: its tests, and the instrumented file."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mulligan.oracle.python.names import SOLUTION, Names, foreign, names_in, nee
 _RESERVED = 100_000
 """Characters that are reserved for the code of an attempt."""
 _MAX_CHARACTERS = 2 * wire.LIMIT
-"""Characters that a tests file has at most. Except for comments, a longer one does not fit on the wire."""
+"""Characters that a test file has at most. Except for comments, a longer one does not fit on the wire."""
 _ADVICE = "Write the asserts as a loop over rows, create large values in code, or use a smaller part of the file."
 
 
 @dataclass(frozen=True)
 class Plan:
-    """An instrumented tests file.
+    """An instrumented test file.
 
     Attributes:
         tests, points: by their indices.
@@ -72,7 +72,7 @@ class Plan:
 
 
 def read(text: str, name: str = "tests.py") -> Plan:
-    """The plan of a tests file. Raises `InvalidInput`, with the file and the line, if it cannot be used."""
+    """The plan of a test file. Raises `InvalidInput`, with the file and the line, if it cannot be used."""
     text = text.removeprefix("\ufeff")
     if len(text) > _MAX_CHARACTERS:  # parsing it takes seconds, and no signal can interrupt that
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""A stand-in for the part of pytest that a plain tests file uses: raises, approx, mark.parametrize, warns, fail, skip.
+"""A stand-in for the part of pytest that a plain test file uses: raises, approx, mark.parametrize, warns, fail, skip.
 
 Written for the examiner, where pytest is not installed and its import would cost more than all the tests.
 """

@@ -400,7 +400,7 @@ def _value(value: Json, at: str) -> Json:
             if key == "kvlistValue":
                 pairs = [_table(each, at) for each in _list(_table(one, at), "values", at)]
                 return {_text(pair, "key", at): _value(pair.get("value"), at) for pair in pairs}
-            raise InvalidInput(f"{at}: {key!r:.40} with {one!r:.40} is not a value of OTLP.")
+            raise InvalidInput(f"{at}: {key!r:.40} with {one!r:.40} is not a valid OTLP value.")
     except InvalidInput:
         raise
     except (ValueError, OverflowError):
