@@ -31,7 +31,7 @@ def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 def limit_option(default: int) -> Callable[[F], F]:
     """Adds --limit, for a list of the newest entries."""
     most = click.IntRange(1, 10**9)
-    return click.option("--limit", type=most, default=default, show_default=True, help="Maximum number, newest first.")
+    return click.option("--limit", type=most, default=default, show_default=True, help="Number to list, newest first.")
 
 
 def record_options(record: type[Any], *, roles: Sequence[str] = ROLES, without: Sequence[str] = ()) -> Callable[[F], F]:
