@@ -43,14 +43,15 @@ class LatePattern:
         return self._compiled.sub(by, text, count) if self._may_match(text) else text
 
     def _may_match(self, text: str) -> bool:
-        if self._folds and self.needs:
+        needs = self.needs
+        if needs and self._folds:
             if not text.isascii():  # some letters have more than two cases
                 return True
             text = text.lower()
-        for part in self.needs:  # a loop: `any` takes three times as long
+        for part in needs:  # a loop: `any` takes three times as long
             if part in text:
                 return True
-        return not self.needs
+        return not needs
 
     @cached_property
     def needs(self) -> Sequence[str]:

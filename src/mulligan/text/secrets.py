@@ -7,6 +7,7 @@ and stands alone is not found. known_secrets.py masks values that are known, suc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import NoneType
 from typing import Any, cast
 
 from mulligan.core.records import Json
@@ -63,8 +64,14 @@ def each_text(value: Json, change: Callable[[str, str], str], key: str = "") -> 
         table = cast(Mapping[str, Any], value)
         if len(table) == 2 and "media_type" in table and "data" in table:
             return dict(table)
-        return {change(name, ""): each_text(item, change, _key_for(name, table, key)) for name, item in table.items()}
+        return {
+            change(name, ""): item if type(item) in _NUMBERS else each_text(item, change, _key_for(name, table, key))
+            for name, item in table.items()
+        }
     return value
+
+
+_NUMBERS = (int, float, bool, NoneType)
 
 
 def _option(item: Any) -> str:

@@ -32,6 +32,7 @@ from mulligan.bank.learn.facts import (
     working_actions,
 )
 from mulligan.bank.learn.operations import Notekeeper
+from mulligan.bank.learn.screening import screened
 from mulligan.bank.learn.trajectory import pair_of, render
 from mulligan.bank.learn.writing import LessonWriter
 from mulligan.bank.ports import ACCOUNTS, LEASE, NO_MODEL, Ports
@@ -171,7 +172,8 @@ class Learning:
                 "extract", latest.agent_id, latest.payload, key=_after_verdict(work.id), waiting=waiting
             )
             latest = await self._queue.look(latest.agent_id, again)
-        return replace(await self.resume(latest, background, borrow), facts=facts)
+        known = masked_episodes if latest.payload and latest.payload.get("episodes") == masked else None
+        return replace(await self.resume(latest, background, borrow, known), facts=facts)
 
     async def _record_outcomes(self, episodes: Sequence[Episode]) -> None:
         """Gives the recall of each episode the outcome of that episode."""
@@ -242,7 +244,7 @@ class Learning:
         for fact in filter(is_known, drafts):
             for other in known:
                 if claims(other).keys() & claims(fact).keys():
-                    await self._writer.remember_task(other.id, replace(fact, agent_id=writes))
+                    await self._writer.remember_task(writes, other.id, screened(fact)[0].query)
         drafts = [fact for fact in drafts if not is_known(fact)]
         if not drafts and not confirmed and not doubted:
             return ()
@@ -252,30 +254,36 @@ class Learning:
         )
         if claim is not None:
             try:
-                await self._ports.held(claim, lambda: self.keep_facts(work, claim))
+                return await self._ports.held(claim, lambda: self.keep_facts(work, claim))
             except (Exception, asyncio.CancelledError) as error:
                 await self._queue.fail(claim, str(error) or "it was stopped", retry_in=0.0)
                 raise
-            work = await self._queue.look(writes, work.id)
         result: dict[str, Any] = work.result or {}
         ids = (*result.get("lessons", ()), *result.get("folded", ()), *result.get("confirmed", ()))
         return tuple(fact.id for fact in await self._writer.present(writes, list(dict.fromkeys(ids)), ()))
 
-    async def keep_facts(self, work: Queued, claim: Claim) -> None:
-        """Stores the facts of accepted work, and settles the work."""
+    async def keep_facts(self, work: Queued, claim: Claim) -> tuple[str, ...]:
+        """Stores the facts of accepted work, settles the work, and returns the ids of its facts."""
         experience = secrets.token_hex(8)
         drafts = [from_json(Lesson, one) for one in work.payload["facts"]]
         facts = [self._writer.new_lesson(draft, work.agent_id, experience) for draft in drafts]
-        for fact in await self._writer.present(work.agent_id, work.payload["confirmed"]):
+        confirmed = await self._writer.present(work.agent_id, work.payload["confirmed"])
+        for fact in confirmed:
             await self._writer.change(work.agent_id, fact.id, "confirmed", _confirmed)
         for fact in await self._writer.present(work.agent_id, work.payload.get("doubted", ())):
             await self._writer.doubt(fact, "its action has been refused since then")
-        await self._writer.add(work.agent_id, facts, claim, {"confirmed": work.payload["confirmed"]})
+        learned = await self._writer.add(work.agent_id, facts, claim, {"confirmed": work.payload["confirmed"]})
+        return tuple(dict.fromkeys((*learned.lessons, *learned.folded, *(fact.id for fact in confirmed))))
 
     # --- accepted work ----------------------------------------------------------------------------------------------
 
-    async def resume(self, work: Queued, background: bool, borrow: bool) -> Learned:
-        """The outcome of accepted work. Work without one is done now or in the background, or asks its question."""
+    async def resume(
+        self, work: Queued, background: bool, borrow: bool, episodes: Sequence[Episode] | None = None
+    ) -> Learned:
+        """The outcome of accepted work. Work without one is done now or in the background, or asks its question.
+
+        episodes: the episodes in its payload, if they are decoded already.
+        """
         work = await self._latest(work)
         if work.status in ("done", "failed"):
             return await self._outcome(work)
@@ -286,7 +294,7 @@ class Learning:
             if borrow or self._ports.model is None:
                 if work.status == "queued":
                     await self._queue.turn(work.agent_id, work.id, waiting=True)
-                return await self._asking(work)
+                return await self._asking(work, episodes)
             if background and work.status == "waiting":
                 await self._queue.turn(work.agent_id, work.id, waiting=False)
             if background or work.status == "queued":
@@ -322,8 +330,8 @@ class Learning:
         known = [one.id for one in await self._writer.present(work.agent_id, folded, ())]
         return await self._writer.report(work.agent_id, new, known, result, work.id)
 
-    async def _asking(self, work: Queued) -> Learned:
-        payload, question = work.payload, await self.question(work)
+    async def _asking(self, work: Queued, episodes: Sequence[Episode] | None = None) -> Learned:
+        payload, question = work.payload, await self.question(work, episodes)
         return Learned(success=payload["success"], reason=payload["reason"], work=work.id, question=question)
 
     # --- thinking ---------------------------------------------------------------------------------------------------
@@ -461,12 +469,15 @@ class Learning:
         by_rule = BY_RULE if settings.learn_share == 0 else ""
         return by_rule or self._draws_nothing(success) or (NOT_SHOWN if settings.forms == ("history",) else "")
 
-    async def question(self, work: Queued) -> Question:
-        """The question of this work: for a verdict if there is none yet, else for lessons."""
+    async def question(self, work: Queued, episodes: Sequence[Episode] | None = None) -> Question:
+        """The question of this work: for a verdict if there is none yet, else for lessons.
+
+        episodes: as for `resume`.
+        """
         if work.payload["success"] is None:
             return self._judge().ask(self._episodes_for_judge(work))
         extractor = await self._extractor(work.payload, work.agent_id)
-        return extractor.ask([from_json(Episode, one) for one in work.payload["episodes"]])
+        return extractor.ask(episodes or [from_json(Episode, one) for one in work.payload["episodes"]])
 
     async def _keep(
         self,

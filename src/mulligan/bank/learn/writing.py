@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mulligan.bank.learn.facts import claims, contradicts, keys, names_in, shows_more
-from mulligan.bank.learn.screening import addition_of, fingerprint, screened
+from mulligan.bank.learn.screening import addition_of, fingerprint
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.terms import embedding_text
@@ -125,7 +125,7 @@ class LessonWriter:
             keeping.facts |= {"new": len(new) - held, "quarantined": held, "known": len(kept) - len(new) + len(skipped)}
         for entry, one in zip(entries, kept, strict=True):
             if one.folded and entry.lesson.state == "active":
-                await self.remember_task(one.id, entry.lesson)
+                await self.remember_task(agent_id, one.id, entry.lesson.query)
         if self._ports.vectors.id and any(one.lesson.id in new and one.fingerprint in twins for one in entries):
             # Its twin has been retired since, or an earlier version stored it with another fingerprint.
             await self._ports.memory.queue.enqueue("embed", agent_id, {})
@@ -226,9 +226,8 @@ class LessonWriter:
 
         await self.change(fact.agent_id, fact.id, "doubted", doubted, detail=detail_of(why))
 
-    async def remember_task(self, id: str, twin: Lesson) -> None:
-        """Makes an active lesson found by the words of the task of its twin, too."""
-        query = screened(twin)[0].query
+    async def remember_task(self, agent_id: str, id: str, query: str) -> None:
+        """Makes an active lesson found by the words of this task, too. query: the task of its twin, as screened."""
         if not query.strip():
             return
 
@@ -242,7 +241,7 @@ class LessonWriter:
         # The lesson was screened when it was added, so that its flags must not quarantine it now.
         detail: Json = {"also found by": query}
         with suppress(StoreError):  # it was purged or superseded meanwhile
-            await self.change(twin.agent_id, id, "folded", remembered, detail=detail, by_a_person=True)
+            await self.change(agent_id, id, "folded", remembered, detail=detail, by_a_person=True)
 
     async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> tuple[list[Addition], set[str]]:
         """The entries with the facts that they replace as parents, and the fingerprints of active facts equal to one.
@@ -292,7 +291,7 @@ class LessonWriter:
             folds = self._ports.settings.fold and any(fingerprint(one) == entry.fingerprint for one in lessons)
             if near and not folds:
                 skipped.append(candidates.ids[near[0]])
-                await self.remember_task(skipped[-1], entry.lesson)
+                await self.remember_task(agent_id, skipped[-1], entry.lesson.query)
             else:
                 kept.append(entry)
         return kept, skipped

@@ -283,28 +283,27 @@ def _with_key(
 
 def _next_time(db: Connection, watch: Watch, kinds: Sequence[str]) -> float | None:
     """When the next work of these kinds can be claimed, in seconds since the epoch; None if there is none."""
-    queued = "SELECT min(due) FROM work WHERE status = 'queued' AND kind = ?"
-    running = "SELECT n, owner, until FROM work WHERE status = 'running' AND kind = ? AND NOT borrowed"
-    times = list[float]()
-    for kind in dict.fromkeys(kinds):
-        times += [due for (due,) in db.execute(queued, (kind,)) if due is not None]
-        for n, owner, until in db.execute(running, (kind,)).fetchall():
-            left = CLAIM_SECONDS - watch.seconds_unchanged(_TABLE, n, (owner, until))
-            times.append(0.0 if left <= 0 or died(owner) else time.time() + left)
+    which = f"kind IN ({', '.join('?' * len(kinds)) or 'NULL'})"
+    queued = db.execute(f"SELECT min(due) FROM work WHERE status = 'queued' AND {which}", kinds)
+    times: list[float] = [due for (due,) in queued if due is not None]
+    running = db.execute(f"{_RUNNING} AND {which}", kinds)
+    for n, owner, until in running.fetchall():
+        left = CLAIM_SECONDS - watch.seconds_unchanged(_TABLE, n, (owner, until))
+        times.append(0.0 if left <= 0 or died(owner) else time.time() + left)
     return min(times, default=None)
+
+
+_RUNNING = "SELECT n, owner, until FROM work WHERE status = 'running' AND NOT borrowed"
 
 
 def _claimable(db: Connection, watch: Watch, kinds: Sequence[str], seconds: float, hold: str = "") -> int | None:
     """The number of the oldest work that can be claimed."""
     queued = f"SELECT n FROM work WHERE status = 'queued' AND kind = ? AND due <= ? ORDER BY n LIMIT 1{hold}"
-    running = (
-        f"SELECT n, owner, until FROM work WHERE status = 'running' AND kind = ? AND NOT borrowed ORDER BY n{hold}"
-    )
-    now, numbers = time.time(), list[int]()
-    for kind in dict.fromkeys(kinds):
-        numbers += [n for (n,) in db.execute(queued, (kind, now))]
-        claimed = db.execute(running, (kind,)).fetchall()
-        numbers += [n for n, owner, until in claimed if _is_abandoned(watch, n, owner, until, seconds)][:1]
+    now = time.time()
+    numbers = [n for kind in dict.fromkeys(kinds) for (n,) in db.execute(queued, (kind, now))]
+    which = f"kind IN ({', '.join('?' * len(kinds)) or 'NULL'}) ORDER BY n{hold}"
+    running = db.execute(f"{_RUNNING} AND {which}", kinds).fetchall()
+    numbers += [n for n, owner, until in running if _is_abandoned(watch, n, owner, until, seconds)]
     return min(numbers, default=None)
 
 
