@@ -49,6 +49,12 @@ def test_a_run_that_is_over_has_one_word_for_its_state(
     assert f"has ended ({state})" in mulligan("runs", "resume", line.split()[0]).err
 
 
+@pytest.mark.parametrize("command", ["runs list", "memory list", "bench runs"])
+def test_a_limit_that_no_list_can_have_is_refused(mulligan: Run, command: str) -> None:
+    ended = mulligan(*command.split(), "--limit", "9" * 30)
+    assert (ended.status, "Invalid value for '--limit'" in ended.err) == (2, True)
+
+
 def test_a_call_of_a_function_is_shown_and_is_resumed_by_its_program_alone(mulligan: Run, here: Path) -> None:
     def is_right(answer: str) -> bool:
         return answer == "right"
