@@ -93,7 +93,7 @@ async def test_a_run_that_is_named_goes_with_its_states_and_its_branch_stays(sto
         await (await opened(repository, id)).close(episode(id))
     git(repository, "branch", "mulligan/aa11")
     found = await mulligan.removable_runs("aa1", store=store)
-    assert told(list(found)) == {"aa11": f"exhausted, 0 trials; 1 state in {repository / '.git'}"}
+    assert told(list(found)) == {"aa11": f"could not be judged, 0 tries; 1 state in {repository / '.git'}"}
     assert await left(store) == ["aa11.1", "aa11.2", "bb22.1"]  # looking removes nothing
     await mulligan.remove_runs(found, store=store)
     assert await left(store) == ["bb22.1"]
@@ -110,7 +110,7 @@ async def test_old_runs_go_only_when_they_are_over(store: Store) -> None:
     await over(store, episode("paused.1"), reason="interrupted")
     await store.create(episode("open.1"))
     assert await pruned(store) == {}
-    assert await pruned(store, MONTH) == {"old": "exhausted, 0 trials"}
+    assert await pruned(store, MONTH) == {"old": "could not be judged, 0 tries"}
     assert await left(store) == ["bench.1", "open.1", "paused.1", "recent.1"]
 
 

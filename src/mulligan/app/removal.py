@@ -20,10 +20,11 @@ from pathlib import Path
 from mulligan.app.backup import erasures_file, noted_erasure
 from mulligan.app.config import load
 from mulligan.app.session import opened_store
+from mulligan.app.story import run_state
 from mulligan.core.errors import LeaseLost, NotFound, StoreError, WorkspaceError
 from mulligan.core.home import home
 from mulligan.core.protocols import Brief, Store
-from mulligan.core.records import RESUMABLE, StopReason
+from mulligan.core.records import RESUMABLE, Episode
 from mulligan.recording.leases import leased
 from mulligan.text.plain import count
 from mulligan.workspace.leftovers import Leftovers, leftovers, repository_of
@@ -117,11 +118,11 @@ async def _named_run(at: Store, name: str, left: Mapping[str, Leftovers]) -> Rem
         episodes = [await at.load(id) for id in ids]
     except StoreError as error:
         return Removable(name, str(error), "", ids, tuple(left[id] for id in ids if id in left))
-    first, stop = episodes[0], episodes[-1].stop
+    first = episodes[0]
     if bench := first.head.settings.get("bench"):
         return Removable(first.run, f"of the benchmark run {bench}", "a benchmark's report needs its episodes", ids)
     trials = sum(len(episode.trials) for episode in episodes)
-    return _removable_run(first.run or first.id, ids, stop and stop.reason, trials, left)
+    return _removable_run(first.run or first.id, ids, episodes[-1], trials, left)
 
 
 async def _old_runs(
@@ -140,16 +141,16 @@ async def _old_runs(
         except StoreError:
             continue
         ids = tuple(brief.id for brief in briefs)
-        removable.append(_removable_run(run, ids, briefs[0].stop, sum(brief.trials for brief in briefs), left))
+        removable.append(_removable_run(run, ids, briefs[0], sum(brief.trials for brief in briefs), left))
     return removable
 
 
 def _removable_run(
-    run: str, ids: tuple[str, ...], reason: StopReason | None, trials: int, left: Mapping[str, Leftovers]
+    run: str, ids: tuple[str, ...], last: Episode | Brief, trials: int, left: Mapping[str, Leftovers]
 ) -> Removable:
     leftovers_of_run = tuple(left[id] for id in ids if id in left)
-    ended = (reason or "not finished").replace("_", " ")
-    description = _described(f"{ended}, {count(trials, 'trial')}", leftovers_of_run)
+    state = run_state(last, running=False).word
+    description = _described(f"{state}, {count(trials, 'try')}", leftovers_of_run)
     stays = next((_in_use(one) for one in leftovers_of_run if one.in_use), "")
     return Removable(run, description, stays, ids, leftovers_of_run)
 
