@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mulligan.app.options import Options, option, place, taken_by
     from mulligan.app.plugins import attribute_of, names
     from mulligan.app.prompts import FilePrompts
-    from mulligan.app.teaching import failure, memory_command, summary, teach
+    from mulligan.app.teaching import memory_command, summary, teach
     from mulligan.app.transcripts import lessons_about
     from mulligan.bank.learn.screening import storable
     from mulligan.bank.learn.trajectory import episode_of
@@ -62,7 +62,7 @@ _HOMES = {
     "app.options": "Options option place taken_by",
     "app.plugins": "attribute_of names",
     "app.prompts": "FilePrompts",
-    "app.teaching": "failure memory_command summary teach",
+    "app.teaching": "memory_command summary teach",
     "app.transcripts": "lessons_about",
     "bank.learn.screening": "storable",
     "bank.learn.trajectory": "episode_of",
@@ -134,7 +134,6 @@ __all__ = [
     "digest",
     "due",
     "episode_of",
-    "failure",
     "finish",
     "from_json",
     "home",

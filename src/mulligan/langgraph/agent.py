@@ -265,6 +265,7 @@ class ReflexionAgent(ABC):
         self._opened: Store | None = None
         self._bank = bank_of(bank)
         self._learn = learn
+        self._notice: Callable[[str], None] = log.info
 
     # --- implemented by a subclass ------------------------------------------------------------------------------
 
@@ -455,6 +456,7 @@ class ReflexionAgent(ABC):
             settles=self._settles,
             judge=self._judge(),
             conclude=self._conclude(),
+            notice=self._notice,
         )
         return assemble(
             parts,

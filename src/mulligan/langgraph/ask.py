@@ -166,7 +166,7 @@ class _Agent(KGQueryReflexionAgent):
             bank=OwnBank(bank, _learning_model(chat), remark) if isinstance(bank, str) else bank,
             learn=isinstance(bank, str),
         )
-        self._options, self._request = options, request
+        self._options, self._request, self._notice = options, request, remark
         self._calls, self._sentence = _Calls(options.step), ""
 
     def _settings(self) -> dict[str, Json]:

@@ -7,16 +7,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from mulligan.plugins import Bank, Episode, Learned, Lesson, Model, MulliganError, Recall, Task
+from mulligan.plugins import Bank, Episode, Learned, Lesson, Model, Recall, Task
 from mulligan.running import (
     FilePrompts,
     Store,
-    failure,
     load,
     memory_command,
     open_store,
     portal,
-    summary,
 )
 
 T = TypeVar("T")
@@ -43,7 +41,7 @@ class OwnBank:
 
     Args:
         model: The model that learns for the bank; None: as `Bank.open` chooses.
-        notice: Called with a sentence that says what was learned.
+        notice: Called with a sentence about a query pair that was kept.
     """
 
     def __init__(self, agent_id: str, model: Model | None = None, notice: Notice | None = None) -> None:
@@ -68,15 +66,7 @@ class OwnBank:
         return await self.do(lambda bank: bank.recall(task, top_k=top_k))
 
     async def learn(self, episodes: Sequence[Episode]) -> Learned:
-        try:
-            learned: Learned = await self.do(lambda bank: bank.learn(episodes))
-        except MulliganError as error:
-            if self._notice:
-                self._notice(failure(error))
-            raise
-        if self._notice:
-            self._notice(summary(learned, self.agent_id))
-        return learned
+        return await self.do(lambda bank: bank.learn(episodes))
 
     async def close(self) -> None:
         bank, self._opened = self._opened, None

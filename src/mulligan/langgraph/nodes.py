@@ -151,6 +151,7 @@ class Parts:
             revision judges.
         conclude: Called before the run ends, with the question and the tool's message of the answer that counts. The
             record keeps what it asks a model, so that a resumed run does not ask again.
+        notice: Called with a sentence that says what the bank learned.
 
     If `goes_on` or `settles` ends a loop whose result has not passed, it ends as "unconfirmed".
     """
@@ -166,6 +167,7 @@ class Parts:
     approve: Approve | None = None
     judge: Callable[[list[BaseMessage]], Any] | None = None
     conclude: Callable[[str, ToolMessage], Awaitable[None]] | None = None
+    notice: Callable[[str], None] = log.info
 
 
 @dataclass(frozen=True)
@@ -354,8 +356,8 @@ class Nodes:
     async def _learn(self, update: dict[str, Any], work: Work) -> dict[str, Any]:
         """Return the update after the bank has learned from an episode that has ended."""
         if self.bank is not None and work.episode.stop is not None:
-            bank, learns = self.bank, self.learn
-            learned = lambda: portal.settled(teach(bank, work.episode, log.info, learns=learns))  # noqa: E731
+            bank, notice, learns = self.bank, self.parts.notice, self.learn
+            learned = lambda: portal.settled(teach(bank, work.episode, notice, learns=learns))  # noqa: E731
             await self._outages.tolerated("nothing is learned from a run of a graph", learned, None)
         return update
 

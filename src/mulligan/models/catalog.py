@@ -82,7 +82,6 @@ def open_embedder(
     name: str,
     *,
     settings: CallSettings = CallSettings(),
-    pull: bool = False,
     sleep: Sleep = asyncio.sleep,
     chance: Callable[[], float] = random.random,
 ) -> Embedder:
@@ -90,7 +89,6 @@ def open_embedder(
     `PROVIDER:MODEL@DIMENSIONS`, and for tests `hash` or `hash:DIMENSIONS`. `embed` returns a numpy array of float32.
 
     Args:
-        pull: Whether the first call may download the weights of `local`. If not, and they are missing, `embed` raises.
         sleep, chance: See `open_model`.
 
     Raises:
@@ -101,7 +99,7 @@ def open_embedder(
         case "local":
             from mulligan.models.embedders.local import LocalEmbedder
 
-            return LocalEmbedder(rest or None, pull=pull)
+            return LocalEmbedder(rest or None)
         case "hash":
             return _hash_embedder(rest)
         case _ if not colon or not rest:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from threading import Event
@@ -22,7 +21,7 @@ from mulligan.models.embedded.worker import embedded_worker, overload, prompt_ca
 from mulligan.models.failures import Unreadable
 from mulligan.models.tool_answers import call_of, in_json
 from mulligan.models.weights import Progress, on_stderr, path_of, pull, sha256_of
-from mulligan.models.weights.known import KNOWN, Weights
+from mulligan.models.weights.known import KNOWN
 
 DEFAULT_MODEL = "smollm2-135m"
 DEFAULT_MAX_TOKENS = 1024
@@ -106,7 +105,7 @@ class EmbeddedModel:
     def _answer(self, body: Json, abandoned: Event) -> Generated:
         """Downloads and loads the weights if necessary, then generates. Runs in the worker's thread."""
         if self._known:
-            pull_unless_abandoned(self._known.name, self._pull, abandoned, KNOWN)
+            _pull_unless_abandoned(self._known.name, self._pull, abandoned)
         if not self._warned and (load := overload()):
             self._warned = True
             slow = "This machine is busy (load %.1f per CPU), so %s will answer slowly on its %d thread(s)."
@@ -165,7 +164,7 @@ def cut_reason(reply: Generated, max_tokens: int) -> str:
     return f"{why}, and ends in {reply.text[-40:]!r}"
 
 
-def pull_unless_abandoned(name: str, progress: bool | Progress, abandoned: Event, known: Mapping[str, Weights]) -> None:
+def _pull_unless_abandoned(name: str, progress: bool | Progress, abandoned: Event) -> None:
     """Downloads weights if they are missing, until `abandoned` is set. Progress goes to stderr or the callback."""
     report = on_stderr() if isinstance(progress, bool) else progress
 
@@ -174,7 +173,7 @@ def pull_unless_abandoned(name: str, progress: bool | Progress, abandoned: Event
             raise ModelError("The download was cancelled; the part downloaded so far is kept.")
         report(line, done, total)
 
-    pull(name, tell, known=known)
+    pull(name, tell)
 
 
 def gguf_file(name: str) -> Path:

@@ -15,10 +15,9 @@ import numpy as np
 
 from mulligan.core.errors import InvalidInput, ModelError, UnknownName
 from mulligan.core.extras import require
-from mulligan.models.embedded import pull_unless_abandoned
 from mulligan.models.embedded.worker import EmbeddedWorker, threads_to_use
 from mulligan.models.embedders.network import load
-from mulligan.models.weights import Progress, installed, path_of
+from mulligan.models.weights import installed, path_of
 from mulligan.models.weights.known import EMBEDDERS, MINILM
 
 MAX_PIECES = 256  # of a text that are read, as in the model's training
@@ -39,8 +38,6 @@ class LocalEmbedder:
     Args:
         name: "minilm-l6-v2" (also for None) or "multilingual-e5-small".
         threads: None: `MULLIGAN_THREADS`, else the physical cores minus one.
-        pull: Whether the first call downloads missing weights. A callback gets the progress; otherwise it goes to
-            stderr. Without it `embed` raises `InvalidInput`, so that a recall never downloads anything.
 
     Raises:
         InvalidInput: The extra is missing.
@@ -49,14 +46,13 @@ class LocalEmbedder:
 
     dim = 384
 
-    def __init__(self, name: str | None = None, *, threads: int | None = None, pull: bool | Progress = False) -> None:
+    def __init__(self, name: str | None = None, *, threads: int | None = None) -> None:
         if name and name not in EMBEDDERS:
             raise UnknownName("local embedder", name, EMBEDDERS, "Others are named PROVIDER:MODEL.")
         require("The embedder that runs inside Mulligan needs an extra", "onnxruntime", "local")
         self._weights = EMBEDDERS[name or MINILM.name]
         self.id = f"local:{self._weights.name}@sha256:{self._weights.parts[0].sha256[:12]}"
         self._threads = threads_to_use(threads)
-        self._pull = pull
 
     @property
     def here(self) -> bool:
@@ -67,10 +63,10 @@ class LocalEmbedder:
         """A numpy array of float32 with shape (len(texts), 384), whose rows have length 1.
 
         A text without words also gets a vector, which has no meaning. Cancelling returns at once; the work ends after
-        the current batch. Raises `InvalidInput` if the weights are missing and may not be downloaded, `ModelError` if
-        they could not be downloaded or loaded.
+        the current batch. Raises `InvalidInput` if the weights are missing, so that a recall never downloads anything,
+        and `ModelError` if they could not be loaded.
         """
-        if not self._pull and not self.here:
+        if not self.here:
             name = self._weights.name
             raise InvalidInput(f"The weights of {name} are not on this machine. Run: mulligan models pull {name}")
         copied = tuple(texts)  # the caller may change its list while the worker runs
@@ -78,8 +74,6 @@ class LocalEmbedder:
 
     def _embed(self, texts: Sequence[str], abandoned: Event) -> Any:
         """In the worker's thread."""
-        if self._pull:
-            pull_unless_abandoned(self._weights.name, self._pull, abandoned, EMBEDDERS)
         return _loaded(self._weights.name, path_of(self._weights.name, EMBEDDERS), self._threads).vectors(
             texts, abandoned
         )
