@@ -216,6 +216,17 @@ async def test_a_known_statement_is_found_by_the_next_task_that_read_it(bank: Ba
         assert [lesson.id for lesson in (await bank.recall(prompt)).lessons] == [fact.id]
 
 
+async def test_a_fact_that_replaces_another_is_found_by_the_tasks_of_both(bank: Bank) -> None:
+    prompts = TASK, "Prepare tomorrow's shipment."
+    for prompt, form in zip(prompts, ("24w31-Birch", "24-31-BIRCH"), strict=True):
+        check = BIRCH.replace("24w31-Birch", form)
+        await bank.learn(an_episode(form, a_trial(1, failed(check)), prompt=prompt))
+    (fact,) = await facts(bank)
+    assert (fact.query, fact.other_queries) == (prompts[1], prompts[:1])
+    for prompt in prompts:
+        assert [lesson.id for lesson in (await bank.recall(prompt)).lessons] == [fact.id]
+
+
 async def test_a_lesson_written_again_is_found_by_both_tasks(bank: Bank) -> None:
     for query in ("Bill Ann 12", "Invoice Zoe"):
         lesson = await bank.add("Currency", "Name it.", query=query)

@@ -15,7 +15,7 @@ from mulligan.bank.learn.facts import claims, contradicts, keys, names_in, shows
 from mulligan.bank.learn.screening import addition_of, fingerprint
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.index import Indexes
-from mulligan.bank.recall.terms import embedding_text
+from mulligan.bank.recall.terms import embedding_text, search_text, terms_of
 from mulligan.core.errors import LessonChanged, StoreError
 from mulligan.core.lesson_history import Addition, Change
 from mulligan.core.lessons import MAX_OTHER_QUERIES, Selection, lesson_fields, without_counts
@@ -246,7 +246,8 @@ class LessonWriter:
     async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> tuple[list[Addition], set[str]]:
         """The entries with the facts that they replace as parents, and the fingerprints of active facts equal to one.
 
-        A fact replaces known facts that are not newer, if it contradicts them or adds a passing attempt to them. Other
+        A fact replaces known facts that are not newer, if it contradicts them or adds a passing attempt to them, and is
+        found by the words of their tasks, too. Other
         facts that depend on a replaced one, by its id or by a name that is gone, are marked as to be checked.
         """
         entries, twins = list(entries), set[str]()
@@ -257,9 +258,12 @@ class LessonWriter:
                 known = await self.facts(agent_id, fact.project, about=new)
                 twins.update({entry.fingerprint}.intersection(map(fingerprint, known)))
                 known = [one for one in known if one.time <= fact.time]
-                old = [one.id for one in known if contradicts(new, claims(one)) or shows_more(fact, one)]
-                parents = tuple(dict.fromkeys(old))
-                entries[n] = replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=parents)))
+                old = [one for one in known if contradicts(new, claims(one)) or shows_more(fact, one)]
+                parents = tuple(dict.fromkeys(one.id for one in old))
+                tasks = dict.fromkeys(task for one in old for task in (one.query, *one.other_queries))
+                others = tuple(task for task in tasks if task and task != fact.query)[:MAX_OTHER_QUERIES]
+                fact = replace(fact, origin=replace(fact.origin, parents=parents), other_queries=others)
+                entries[n] = replace(entry, lesson=fact, terms=terms_of(search_text(fact)))
         for fact in (one.lesson for one in entries if one.lesson.state == "active"):
             replaced = await self.present(agent_id, fact.origin.parents) if fact.nature == "fact" else []
             if not replaced:
