@@ -20,7 +20,7 @@ from typing import Any
 from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
 from mulligan.evaluators.rust_tests import RustTests
 from mulligan.sandbox.local import LocalSandbox
-from mulligan.text.programs import whole
+from mulligan.text.programs import program
 
 REFERENCE = 0.27
 
@@ -47,7 +47,7 @@ async def run(rows: list[dict[str, Any]]) -> tuple[dict[str, Feedback], float]:
 
     async def judge(row: dict[str, Any]) -> tuple[str, Feedback]:
         code = own.get(str(row["name"])) or "    unimplemented!()\n}\n"
-        code = whole(code, row["prompt"], "rs")  # as the benchmarks do
+        code = program(code, row["prompt"], "rs", is_code=True)  # as the benchmarks do
         episode = Episode(row["name"], Task(row["prompt"]), trials=(Trial(1, Attempt(code)),))
         async with gate:
             return row["name"], await RustTests(row["test"], sandbox=sandbox, seconds=10).evaluate(episode)
