@@ -83,9 +83,13 @@ def project_id(folder: str) -> str:
     return PREFIX + project_of(folder).id
 
 
-def project_of(folder: str) -> Project:
-    """The project whose lessons this folder uses. A first use is noted, so that it counts for other folders."""
-    claimant = _claimant(folder)
+def project_of(folder: str, name: str = "") -> Project:
+    """The project whose lessons this folder uses. A first use is noted, so that it counts for other folders.
+
+    Args:
+        name: of the project, instead of the address of the remote origin.
+    """
+    claimant = _claimant(folder, name)
     claim, place, _ = claimant
     if claim == place or _admit(claimant):
         return Project(claim, claim, place)
@@ -93,13 +97,16 @@ def project_of(folder: str) -> Project:
     return Project(place, claim, place, owner.removesuffix("/.git"))
 
 
-def allow(folder: str) -> Project:
+def allow(folder: str, name: str = "") -> Project:
     """Let this folder use the lessons of the project that it names, because a person said so.
+
+    Args:
+        name: as for `project_of`.
 
     Raises:
         OSError: this could not be noted.
     """
-    claimant = _claimant(folder)
+    claimant = _claimant(folder, name)
     claim, place, _ = claimant
     if claim != place and not any(line.folder == place and line.by == PERSON for line in _lines(claim)):
         _append(claimant.line(PERSON))
@@ -181,11 +188,11 @@ class _Claimant(NamedTuple):
         return _Line(self.claim, self.place, self.repository.head if self.repository else "", by)
 
 
-def _claimant(folder: str) -> _Claimant:
+def _claimant(folder: str, name: str) -> _Claimant:
     folder = os.path.realpath(folder)
     here = repository(folder)
     place = folder if here is None else here.common if here.own else here.top
-    claim = place if here is None else _identity(here, _MAX_CLONES)
+    claim = name or (place if here is None else _identity(here, _MAX_CLONES))
     return _Claimant(_plain(claim), _plain(place), here)
 
 
@@ -315,7 +322,7 @@ def _import_from_journal(file: str) -> None:
         finally:
             db.close()
         lines = [
-            _claimant(folder).line(EARLIER)._replace(project=project.removeprefix(PREFIX))
+            _claimant(folder, "").line(EARLIER)._replace(project=project.removeprefix(PREFIX))
             for project, folder in sessions
         ]
         try:
