@@ -109,7 +109,7 @@ def lessons(folder: Path) -> list[Lesson]:
 
 def shown(folder: Path) -> list[str]:
     with closing(Reader(project_id(str(folder)))) as reader:
-        return [one.id for one in (*reader.about(keys(MISSING)), *reader.rules(0.0))]
+        return [one.id for one in (*reader.about(keys(MISSING)), *reader.rules([]))]
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ from mulligan.sessions.agents import agent, is_shell, readable
 from mulligan.sessions.events import Notice
 from mulligan.sessions.mends import follows, mends_of
 from mulligan.sessions.overcoming import stands
-from mulligan.sessions.pairs import CORRECTION, RULES, TAG, further_keys, signature_of, words_of
+from mulligan.sessions.pairs import CORRECTION, RULES, TAG, further_keys, keys_of, signature_of, words_of
 from mulligan.sessions.plain_command import plain
 from mulligan.sessions.records import Record, as_record, sample
 from mulligan.sessions.signature import digest, keys
@@ -297,6 +297,7 @@ async def _learn(journal: Journal, session: Session, judge: Judge) -> tuple[Kept
                 session.agent, "failure", session.session, session.folder, call=call.id, subagent_id=session.subagent
             )
             journal.failed(notice, session.project, digest(lines), words_of(call, reading.masks)[0], call.at)
+    journal.note_errors(session, [(call.id, call.at, keys_of(call, session.agent)) for call in reading.calls])
     due = _written(session) > written
     cursor = {**reading.cursor, **({} if session.subagent else _waiting(session.cursor, kept, judge))}
     journal.advance(*key, before=session.cursor, cursor=cursor, lessons=len(kept.new), due=due)
@@ -312,13 +313,14 @@ async def _note_done(journal: Journal, session: Session, calls: Sequence[Turn]) 
     async with open_store(store_file()) as store:
         lessons = await store.memory.lessons.there(None, list({use.lesson for use in shown}))
     steps = {lesson.id: set(as_record(lesson.context.get("mends"))) for lesson in lessons}
+    own = {lesson.id: [str(seen.get("command", "")) for seen in evidence_of(lesson)] for lesson in lessons}
     failed: list[str] = []
     for call in (call for call in calls if is_shell(call.tool, session.agent)):
         if call.failed:
             failed = [*failed[1 - _LAST_FAILURES :], plain(call.command)]
         elif call.failed is False:
             for use in [use for use in shown if not call.at or call.at >= use.at]:
-                if follows(call, failed, steps.get(use.lesson, ())):
+                if follows(call, (*failed, *own.get(use.lesson, ())), steps.get(use.lesson, ())):
                     journal.did(use)
                     shown.remove(use)
 

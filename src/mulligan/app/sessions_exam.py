@@ -19,11 +19,11 @@ from mulligan.core.records import Attempt, Episode, Step, Task, Trial
 from mulligan.core.turns import Turn
 from mulligan.hooks.learning import events_since, keep
 from mulligan.hooks.project import project_id
-from mulligan.hooks.recall import LAST, MAX_LESSONS, MAX_RULES, Known, Reader
+from mulligan.hooks.recall import HISTORY, MAX_LESSONS, MAX_RULES, Known, Reader
 from mulligan.sessions.agents import Old, is_shell
 from mulligan.sessions.commands import only_looks
 from mulligan.sessions.mends import follows
-from mulligan.sessions.pairs import TAIL, State, find
+from mulligan.sessions.pairs import TAIL, State, find, keys_of
 from mulligan.sessions.plain_command import plain
 from mulligan.sessions.signature import keys_at
 
@@ -75,7 +75,7 @@ async def examine(
     """
     memories = dict[str, TextMemory]()
     exam = Exam()
-    began = dict[str, list[float]]()
+    had = dict[str, list[frozenset[str]]]()
     ids = {old.folder: project_id(old.folder) for old in sessions if old.folder}
     with _empty_home():
         for n, old in enumerate(sorted(sessions, key=lambda one: one.at)):
@@ -87,20 +87,21 @@ async def examine(
             except (OSError, ValueError, MulliganError) as error:
                 exam = exam.plus(unreadable=(f"{old.path}: {error}",))
                 continue
-            starts = began.setdefault(project, [])
-            starts += [old.at] if not old.subagent else []
             if memory and project not in memories:
                 memories[project] = memory()
-            since = starts[-LAST] if len(starts) >= LAST else 0.0
-            exam = await _session(exam, project, old, events, since, memories.get(project))
+            exam = await _session(exam, project, old, events, had.setdefault(project, []), memories.get(project))
     return replace(exam, projects=len(set(ids.values())))
 
 
 async def _session(
-    exam: Exam, project: str, old: Old, events: Sequence[Turn], since: float, memory: TextMemory | None
+    exam: Exam, project: str, old: Old, events: Sequence[Turn], had: list[frozenset[str]], memory: TextMemory | None
 ) -> Exam:
+    """The figures with those of a session.
+
+    had: see `Journal.recent_sessions`, but with the newest at the end. This session is added.
+    """
     with closing(Reader(project)) as reader:
-        rules: Sequence[Known] = () if old.subagent else reader.rules(since)[:MAX_RULES]
+        rules: Sequence[Known] = () if old.subagent else reader.rules(had[: -HISTORY - 1 : -1])[:MAX_RULES]
         told = {one.id: one for one in rules}
         came: set[str] = set()
         failures = known = shown = done = needless = calls = 0
@@ -126,6 +127,8 @@ async def _session(
             known += bool(about)
             shown += bool(met)
             done += _is_done(event, met, later)
+    if not old.subagent:
+        had.append(frozenset({*told, *(key for event in events for key in keys_of(event, old.agent))}))
     _, found = find(State(old.agent, old.session), events)
     async with project_bank(project, embedder="none") as bank:
         kept = await keep(bank, found)

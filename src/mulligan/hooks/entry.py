@@ -256,7 +256,7 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
             candidates = reader.about(keys_at(notice.command, output)) if takes_text else ()
         elif notice.moment == "start" or first:
             limit, characters = recall.MAX_RULES, recall.RULE_CHARACTERS
-            candidates = reader.rules(journal.began(bank, recall.LAST))
+            candidates = reader.rules(journal.recent_sessions(bank, recall.HISTORY, current=notice.session))
         else:
             is_short = len(notice.text) <= recall.MAX_REQUEST  # a long prompt shares words with any lesson
             lessons = [

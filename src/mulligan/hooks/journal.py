@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from mulligan.core.home import home_path
 from mulligan.core.light import TYPE_CHECKING, NamedTuple
 from mulligan.sessions.agents import agent
-from mulligan.sessions.events import Notice
+from mulligan.sessions.events import DONE_PREFIX, Notice
 
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias, TypeVar
@@ -239,10 +239,21 @@ class Journal:
         )
         return [_session(row) for row in newest][::-1]
 
-    def began(self, project: str, last: int) -> float:
-        """When the first of the `last` newest sessions of a project began; 0 if there are fewer."""
-        newest_sessions = "sessions WHERE project = ? AND subagent = '' ORDER BY began DESC LIMIT 1 OFFSET ?"
-        return (self._db.execute(f"SELECT began FROM {newest_sessions}", (project, last - 1)).fetchone() or [0.0])[0]
+    def recent_sessions(self, project: str, last: int, *, current: str = "") -> Sequence[frozenset[str]]:
+        """What the newest sessions of a project had, the newest first: of each the keys of its errors, and the ids of
+        the lessons that it was shown. If it did what a lesson says, the id is there again, behind `DONE_PREFIX`.
+
+        current: the session to leave out.
+        """
+        of_session = "WHERE t.agent = s.agent AND t.session = s.session"
+        ids = f"group_concat(lesson || CASE WHEN done THEN ' {DONE_PREFIX}' || lesson ELSE '' END, ' ')"
+        rows = self._db.execute(
+            f"SELECT (SELECT group_concat(digest, ' ') FROM failures AS t {of_session}), "
+            f"(SELECT {ids} FROM shown AS t {of_session} AND way = 'shown') FROM sessions AS s WHERE project = ? "
+            "AND session <> ? AND NOT forgotten GROUP BY agent, session ORDER BY min(began) DESC LIMIT ?",
+            (project, current, last),
+        )
+        return [frozenset(f"{errors or ''} {lessons or ''}".split()) for errors, lessons in rows]
 
     def is_due(self, *, besides: str = "") -> bool:
         """Whether there is something to learn from a session, except that one, in a folder that is not paused."""
@@ -450,6 +461,29 @@ class Journal:
             return True
 
         return self._write(note)
+
+    def note_errors(self, session: Session, errors: Iterable[tuple[str, float, Sequence[str]]]) -> None:
+        """Note all keys of the errors of a session. Rules that it was shown before have `again` from then on.
+
+        errors: of each, the id of the call, when it happened, and its keys.
+        """
+        mine = (session.agent, session.session)
+        keys = [(id, key, at) for id, at, keys in errors for key in keys]
+
+        def note() -> None:
+            self._db.executemany(
+                "INSERT INTO failures (agent, session, subagent, project, call, digest, words, at) "
+                "VALUES (?, ?, ?, ?, ?, ?, '', ?) ON CONFLICT DO NOTHING",
+                [(*mine, session.subagent, session.project, id, key, at) for id, key, at in keys],
+            )
+            self._db.executemany(
+                "UPDATE shown SET again = 1 WHERE agent = ? AND session = ? AND moment = 'start' AND at < ? "
+                "AND instr(digests, ?)",
+                [(*mine, at, f" {key} ") for _, key, at in keys],
+            )
+
+        if keys:
+            self._write(note)
 
     def shown(self, project: str | None = None, *, session: str | None = None, untold: bool = False) -> Sequence[Shown]:
         """What was shown, oldest first.

@@ -12,12 +12,13 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from mulligan.core.home import home_path
 from mulligan.core.late_pattern import LatePattern
 from mulligan.core.light import TYPE_CHECKING, NamedTuple, cast
 from mulligan.hooks.project import USER
-from mulligan.sessions.events import KEY, SHOWN
+from mulligan.sessions.events import DONE_PREFIX, KEY, SHOWN
 from mulligan.sessions.records import as_record, inner_list, record_in
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ MAX_RULES, RULE_CHARACTERS = 3, 1500
 """The same at the start of a session."""
 MAX_REQUEST = 400
 """Characters of a prompt at most for which lessons about errors are looked up by its words."""
-OFTEN, LAST = 3, 10
-"""An error that so many of the last ten sessions overcame is shown at the start of the next one."""
+OFTEN, LAST, HISTORY, LIKELY = 3, 10, 30, 0.7
+"""A rule is shown at a start if its error occurred in at least three, and 70 %, of the last ten sessions that can tell
+whether it still occurs. They are searched among the last thirty."""
 DENY = "deny"
 """Tag of lessons that can deny a tool call."""
 
@@ -121,11 +123,25 @@ class Known(NamedTuple):
             return 0
         return len({str(call).rpartition("/")[0] for call in cast("list[Any]", calls)})
 
-    def came_often(self, since: float) -> bool:
-        """Whether enough sessions have overcome the error since then. A habit never counts: its check has to fail
-        first."""
-        times = [float(sighting.get("at") or 0.0) for sighting in inner_list(self.context, "seen")]
-        return sum(seen_at >= since for seen_at in times) >= OFTEN and not self.context.get("habit")
+    def is_likely(self, recent: Sequence[AbstractSet[str]]) -> bool:
+        """Whether its error is likely to occur in the next session. A habit never counts: its check has to fail first.
+
+        A session without the error that did what the lesson says cannot tell: it may have avoided the error so. But an
+        error that the last `LAST` sessions did not have is gone.
+
+        recent: see `Journal.recent_sessions`.
+        """
+        came = [not session.isdisjoint(self.digests) for session in recent]
+        did = f"{DONE_PREFIX}{self.id}"
+        telling = [had for had, session in zip(came, recent, strict=True) if had or did not in session][:LAST]
+        often = any(came[:LAST]) and sum(telling) >= max(OFTEN, LIKELY * len(telling))
+        return often and not self.context.get("habit")
+
+    def is_wanted(self, recent: Sequence[AbstractSet[str]]) -> bool:
+        """Whether a person wants it at the next start. What was said once, without a word that it lasts, is shown to
+        `LAST` of the recent sessions."""
+        passing = self.context.get("inferred") and self.sessions < 2
+        return self.by_people and not (passing and sum(self.id in session for session in recent) >= LAST)
 
     @property
     def words(self) -> frozenset[str]:
@@ -199,12 +215,18 @@ class Reader:
         """All active lessons, with candidates, the newest first."""
         return self._lessons("1", ())
 
-    def rules(self, since: float) -> Sequence[Known]:
-        """The lessons for the start of a session: those of people, pinned ones, and those of frequent errors.
+    def rules(self, recent: Sequence[AbstractSet[str]]) -> Sequence[Known]:
+        """The lessons for the start of a session: those of people, pinned ones, and those of likely errors.
 
-        All others are shown when something fails. since: when the first of the project's last `LAST` sessions began.
+        All others are shown when something fails. recent: see `Journal.recent_sessions`.
         """
-        return [lesson for lesson in self.kept() if lesson.pinned or lesson.by_people or lesson.came_often(since)]
+        rules, errors = list[Known](), set[str]()
+        for lesson in self.kept():
+            is_new = errors.isdisjoint(lesson.digests)  # of several about one error, the best is enough
+            if lesson.pinned or lesson.is_wanted(recent) or (is_new and lesson.is_likely(recent)):
+                rules.append(lesson)
+                errors.update(lesson.digests)
+        return rules
 
     def kept(self) -> Sequence[Known]:
         """All lessons but candidates, the best proven first."""
@@ -308,7 +330,8 @@ def without_own(text: str) -> str:
 def _entry(lesson: Known, room: int) -> str:
     date = time.strftime(" (as of %Y-%m-%d)", time.gmtime(lesson.date)) if lesson.date else ""
     unproven = date if lesson.kept else f" (seen once, {_judged(lesson)}){date}"
-    lines = [line for line in lesson.content.strip().splitlines() if line.strip()]
+    habit = lesson.context.get("habit")  # its title says all
+    lines = [] if habit else [line for line in lesson.content.strip().splitlines() if line.strip()]
     if "correction" in lesson.tags:  # the action before it was of that day; the title quotes a short sentence whole
         quote = f'the user said: "{lesson.title.partition(": ")[2]}"'
         lines = [line for line in lines if line != quote and not line.startswith("after: ")]

@@ -48,10 +48,14 @@ MAX_WITHDRAWAL = 300
 
 def lasts(correction: str) -> bool | None:
     """Whether a correction holds beyond the current task. False: it is for this moment only; None: it does not say."""
-    lasting, now = _holds()
-    if lasting.search(correction):
+    if says_it_lasts(correction):
         return True
-    return False if now.search(correction) else states_norm(correction) or None
+    return False if _holds()[1].search(correction) else states_norm(correction) or None
+
+
+def says_it_lasts(correction: str) -> bool:
+    """Whether words of a correction say that it holds beyond the current task, such as "always"."""
+    return bool(_holds()[0].search(correction))
 
 
 def withdraws(text: str) -> bool:

@@ -18,7 +18,7 @@ from mulligan.core.records import Json, Lesson, Origin
 from mulligan.core.turns import Turn
 from mulligan.sessions import commands, remedies, signature
 from mulligan.sessions.agents import is_shell
-from mulligan.sessions.corrections import correction_in, lasts, withdraws
+from mulligan.sessions.corrections import correction_in, lasts, says_it_lasts, withdraws
 from mulligan.sessions.effects import going_around
 from mulligan.sessions.events import SHOWN
 from mulligan.sessions.mends import mends_of, short_digest
@@ -62,6 +62,7 @@ class Found:
         habit: it goes with the command, whatever the error was.
         refusal: the error of a call of a tool. The lesson is recalled if a query contains it.
         lasting: the user says that it holds from now on, which counts like a second sighting.
+        inferred: no word says that it lasts, only the whole sentence.
         judged: who judged it, and how; empty: rules alone.
     """
 
@@ -73,6 +74,7 @@ class Found:
     seen: Mapping[str, Json]
     correction: bool = False
     lasting: bool = False
+    inferred: bool = False
     habit: bool = False
     refusal: str = ""
     judged: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -100,6 +102,7 @@ class Found:
                 "errors": list(self.errors),
                 "mends": dict(self.mends),
                 **({"habit": True} if self.habit else {}),
+                **({"inferred": True} if self.inferred else {}),
                 **({"refusal": self.refusal} if self.refusal else {}),
                 "rules": RULES,
                 "judged": dict(self.judged) or {"by": "rules"},
@@ -299,6 +302,21 @@ def signature_of(call: Turn, agent: str) -> tuple[str, ...]:
     return signature.signature(_EXIT.sub("", call.output))
 
 
+def keys_of(call: Turn, agent: str) -> tuple[str, ...]:
+    """The keys by which lessons about the error of an agent's command are found; empty if there was none.
+
+    If a filter hides the exit code, an output that reports an error counts.
+    """
+    if not is_shell(call.tool, agent) or commands.only_looks(call.command):
+        return ()
+    if call.failed is False and commands.hides_its_end(call.command):
+        call = _with_verdict(call)
+        if call.failed is None and signature.names_error(call.output):
+            shorter = commands.before_tail(call.command) or commands.before_view(call.command)
+            call = call._replace(command=shorter or call.command, failed=True)
+    return signature.keys_at(call.command, _EXIT.sub("", call.output)) if call.failed else ()
+
+
 def words_of(call: Turn, masks: Masks) -> tuple[str, ...]:
     """The signature of the error of a command, masked, for people to read."""
     return _masked_signature(call, masks, signature.signature)
@@ -371,6 +389,7 @@ def _correction(state: State, message: Turn, masks: Masks) -> Found | None:
         seen={"agent": state.agent, "session": state.session, "calls": [state.after_call], "at": message.at},
         correction=True,
         lasting=holds is True,
+        inferred=holds is True and not says_it_lasts(correction),
     )
 
 

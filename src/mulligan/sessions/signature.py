@@ -441,8 +441,10 @@ _NOT_RUN = LatePattern(
 
 
 def keys_at(command: str, output: str) -> tuple[str, ...]:
-    """The keys by which lessons about a failure are found: those of its error, and of its command if that ran."""
-    of_command = () if _NOT_RUN.search(output[:4000]) else (command_key(command),)
+    """The keys by which lessons about a failure are found: those of its error, and of its command if that ran and the
+    output does not say that every fix is unsafe."""
+    unsafe = "nsafe fix" in output and not re.search("Safe fix|would (?:have printed|reformat)", output)
+    of_command = () if unsafe or _NOT_RUN.search(output[:4000]) else (command_key(command),)
     return (*keys(output), *proposal_keys(output), *argument_keys(command, output), *of_command)
 
 
