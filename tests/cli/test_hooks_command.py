@@ -244,7 +244,7 @@ def test_what_would_do_nothing_is_refused(mulligan: Run, place: Path, arguments:
         (("why", "nobody:x"), "nobody"),
         (("why", "thinker"), "thinker"),
         (("why", "command:no-such-program -p"), "not found"),
-        (("why", "command:'"), "cannot be read"),
+        (("why", "command:'"), "cannot be parsed"),
         (("why", "scripted:missing.json"), "missing.json"),
         (("why", "openai:gpt-4o-mini"), "OPENAI_API_KEY"),
     ],
