@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar, cast
@@ -11,13 +12,12 @@ from langchain_core.runnables import RunnableBinding
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from pydantic_core import from_json
 
-from mulligan.langgraph.calling import invoke
 from mulligan.langgraph.journalled import as_messages, journalled
 from mulligan.langgraph.state import Reading, text_of
 from mulligan.langgraph.working import here
 from mulligan.pages import answer_of, count, labelled
 from mulligan.plugins import BadAnswer, InvalidInput, Json, Prompt
-from mulligan.running import both_ways, finish, parse, read_object
+from mulligan.running import blocking, both_ways, finish, parse, read_object
 
 T = TypeVar("T")
 
@@ -364,6 +364,15 @@ class SchemaResponder(ResponderWithRetries):
         if not (self.may_be_empty or answer_in(fields).strip() or "score" in self._schema.model_fields):
             raise ValueError("The answer is empty.")
         return True
+
+
+async def invoke(runnable: Any, value: Any, **options: Any) -> Any:
+    """Return the result of a runnable. In a loop, one without `ainvoke` runs in a thread."""
+    if blocking.get():
+        return runnable.invoke(value, **options)
+    if not hasattr(runnable, "ainvoke"):
+        return await asyncio.to_thread(runnable.invoke, value, **options)
+    return await runnable.ainvoke(value, **options)
 
 
 def recalled() -> str:

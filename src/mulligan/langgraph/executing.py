@@ -15,8 +15,7 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel
 
 from mulligan.graphs.protocol import Graph
-from mulligan.langgraph.asking import answer_in, fields_of
-from mulligan.langgraph.calling import invoke
+from mulligan.langgraph.asking import answer_in, fields_of, invoke
 from mulligan.langgraph.graph_texts import queries_run, record_in, tool_message
 from mulligan.langgraph.journalled import jsonable
 from mulligan.langgraph.querying import ROWS, Querying

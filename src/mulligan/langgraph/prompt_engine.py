@@ -17,8 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
 from mulligan.graphs.protocol import Graph, GraphSchema, bare, drawn, spelled
-from mulligan.langgraph.asking import fields_of, recorded, until_valid, with_tool
-from mulligan.langgraph.calling import invoke
+from mulligan.langgraph.asking import fields_of, invoke, recorded, until_valid, with_tool
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import prompts_of
 from mulligan.langgraph.graph_texts import Known, Relationship, from_database, from_file, from_table, lines, typed

@@ -439,16 +439,15 @@ class Indexes:
         *,
         queries: bool = False,
         most_bytes: int = MAX_BYTES,
-        bm25: BM25 = BM25(),
     ) -> None:
-        self._store, self._embedder, self._queries, self._bm25 = store, embedder, queries, bm25
+        self._store, self._embedder, self._queries = store, embedder, queries
         self._max_bytes = most_bytes
         self._by_agent: OrderedDict[str | None, Index] = OrderedDict()
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str | None, asyncio.Lock]] = WeakKeyDictionary()
 
     async def of(self, agent_id: str | None) -> Index:
         """The up-to-date index of this agent; None: of all agents."""
-        index = self._by_agent.setdefault(agent_id, Index(self._embedder, queries=self._queries, bm25=self._bm25))
+        index = self._by_agent.setdefault(agent_id, Index(self._embedder, queries=self._queries))
         self._by_agent.move_to_end(agent_id)
         locks = self._locks.setdefault(asyncio.get_running_loop(), {})
         async with locks.setdefault(agent_id, asyncio.Lock()):
@@ -510,6 +509,6 @@ class Indexes:
             )
             for n, lesson in enumerate(lessons, 1)
         ]
-        index = Index(None, bm25=self._bm25)
+        index = Index(None)
         index.apply(Delta(len(rows), 0, rows))
         return index
