@@ -17,7 +17,7 @@ from mulligan.graphs.loading import load as load_tables
 from mulligan.graphs.protocol import Graph
 from mulligan.graphs.tables import Tables
 from mulligan.plugins import InvalidInput
-from mulligan.running import Config, load
+from mulligan.running import load
 
 PASSWORD = "MULLIGAN_GRAPH_PASSWORD"
 """The environment variable with the server's password. An option would be visible in the list of processes."""
@@ -38,7 +38,7 @@ def open_graph(
     a user. `[graphs]` in mulligan.toml may name further procedures that only read. The database is first connected to
     at the first query. Raises `InvalidInput`.
     """
-    more: dict[str, Any] = {"procedures": procedures} if (procedures := _procedures(load())) else {}
+    more: dict[str, Any] = {"procedures": procedures} if (procedures := _procedures()) else {}
     if not isinstance(where, Mapping):
         return _opened(str(where), user, password, database, more)
     unknown = sorted(set(where) - set(KEYS))
@@ -56,8 +56,9 @@ def open_graph(
     return _opened(_address(where, given), user, password, database, more)
 
 
-def _procedures(config: Config) -> Sequence[str]:
+def _procedures() -> Sequence[str]:
     """Return the procedures and functions that a project declares read-only. Raises `InvalidInput`."""
+    config = load()
     given: Any = config.table("graphs").get("procedures", [])
     if not isinstance(given, list) or not all(isinstance(one, str) and _NAME.fullmatch(one) for one in given):  # pyright: ignore[reportUnknownVariableType]
         where = config.where("graphs", "procedures")
