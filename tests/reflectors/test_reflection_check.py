@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import mulligan
 from mulligan.core.prompts import Prompt
+from mulligan.text.likeness import words_of
 from mulligan.text.reflections import fault
 
 REFLECTORS = Path(mulligan.__file__).parent / "reflectors"
@@ -155,3 +156,8 @@ def test_a_lesson_of_the_words_of_its_trial_is_shown_until_it_comes_again(words:
     assert fault(lesson, trial=[lesson[::-1], words[0]], examples=[EXAMPLE]) == ""
     assert "repeats" in fault(lesson, trial=[lesson], earlier=[lesson])
     assert "copies" in fault(lesson, trial=[words[0]], examples=[lesson])
+
+
+def test_words_of_ascii_are_those_of_any_text() -> None:
+    text = "".join(map(chr, range(128))) + " It's x_1, A-B: 3.5%"
+    assert words_of(text) == words_of(f"{text} é")[:-1]

@@ -10,14 +10,14 @@ from functools import lru_cache
 UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 """Characters of scripts without spaces, as a part of a pattern: each of them counts as a word."""
 _WORD = re.compile(rf"[{UNSPACED}]|(?:[^\W_{UNSPACED}]|[\u0300-\u036f])+")
-_ASCII_WORD = re.compile(r"[a-z0-9]+")
-"""The same for texts in ASCII, ten times as fast."""
+_BREAKS = {number: " " for number in range(128) if not chr(number).isalnum()}
+"""For texts in ASCII, where splitting takes a tenth of the time of searching."""
 
 
 def words_of(text: str) -> list[str]:
     """Returns the words in order, in one case and without punctuation."""
     if text.isascii():
-        return _ASCII_WORD.findall(text.lower())
+        return text.lower().translate(_BREAKS).split()
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
