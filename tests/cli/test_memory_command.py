@@ -179,7 +179,7 @@ def test_a_lesson_comes_from_json_on_standard_input(mulligan: Run, typed: Callab
         ({"titel": "A", "content": "a"}, "Did you mean 'title'?"),
         (
             [{"title": "C", "content": "c"}, {"title": "D"}],
-            "lesson 2 on standard input: it needs a title and content",
+            "lesson 2 on standard input needs a title and content",
         ),
         ({"title": "C", "content": 3}, "content must be a string"),
         ({"title": "C", "content": "c", "tags": "t"}, "tags must be a list of strings"),

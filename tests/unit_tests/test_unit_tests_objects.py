@@ -54,12 +54,12 @@ UNDECIDED = {
         "class T:\n    def __init__(self, v): self.v = v\n    def __sub__(self, other): return self.v - other\n"
         "def t(v): return T(v)",
         "x = t(3)\nassert x - 1 == 2",
-        "line 2 of the tests uses __sub__ of an object of the code",
+        "line 2 of the tests uses __sub__ of an object from the code",
     ),
     "a plain value in an object": (
         "class I:\n    def __contains__(self, x): return x < 3\ndef i(): return I()",
         "assert 2 in i()",
-        "line 1 of the tests asks an object of the code whether a plain value is in it",
+        "line 1 of the tests asks an object from the code whether a plain value is in it",
     ),
     "a property of an exception": (
         "class E(Exception):\n    value = property(lambda self: 3)\ndef f(): raise E",
@@ -69,7 +69,7 @@ UNDECIDED = {
     "a mapping and a dict": (
         "from collections import UserDict\nclass D(UserDict):\n    def double(self): return 2\ndef d(): return D(a=1)",
         "assert d() == {'a': 1}",
-        "line 1 of the tests compares an object of the code with a plain value",
+        "line 1 of the tests compares an object from the code with a plain value",
     ),
     "what it swallows": (
         "from contextlib import suppress\ndef quiet(): return suppress(ValueError)",

@@ -58,7 +58,7 @@ class GoalCommand(click.Command):
     metavar="PATH",
     help="Files or a folder that the check sees as they were when the goal was set. Repeatable.",
 )
-@click.option("--sandbox", metavar="LEVEL", default="auto", help="auto (default) or none, as for solve.")
+@click.option("--sandbox", metavar="LEVEL", default="auto", help="Sandbox level, as for solve: auto (default) or none.")
 @click.option("--no-first-check", is_flag=True, help="Do not run the check now.")
 @click.option("--tests", metavar="FILE", help="Judge with a copy of this test file instead of a command.")
 @click.option(

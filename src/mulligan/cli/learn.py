@@ -41,7 +41,7 @@ from mulligan.text.times import span_of
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
-    "--outcome", type=click.Choice(["success", "failure"]), help="How the session ended (default: the model judges)."
+    "--outcome", type=click.Choice(["success", "failure"]), help="How the session ended (by default, the model judges)."
 )
 @click.option("--task", metavar="TEXT", help="The task (default: the user's first message).")
 @click.option(

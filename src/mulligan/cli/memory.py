@@ -199,7 +199,7 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
 @click.option(
     "--notebook",
     is_flag=True,
-    help="Show this project's facts in full, as a prompt with the form `notebook` shows them.",
+    help="Show this project's facts in full, in the form in which prompts show the notebook.",
 )
 @click.option(
     "--project",

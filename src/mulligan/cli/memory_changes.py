@@ -53,8 +53,9 @@ model_option = click.option(
 )
 @agent_options
 def announce(change: str, project: Path | None) -> None:
-    """Report a change in the project, described by CHANGE. The project's facts are marked for checking until they are
-    confirmed.
+    """Report a CHANGE in the project, as a sentence.
+
+    The project's facts are marked "to be checked" until they are confirmed.
     """
 
     async def work(bank: Bank) -> None:
@@ -126,7 +127,7 @@ def _written(options: Mapping[str, Any]) -> dict[str, Any]:
 @click.option("--file", "file", metavar="FILE", help="A JSON object with the fields to change; - is standard input.")
 @for_bank(writing, of="id")
 async def edit(bank: Bank, id: str, file: str | None, **given: Any) -> None:
-    """Change the lesson ID. Its history keeps the earlier version."""
+    """Change lesson ID. Its history keeps the earlier version."""
     changes: dict[str, Any] = {}
     if file is not None:
         read = json_of(file, "lesson")
@@ -176,7 +177,7 @@ async def release(bank: Bank, id: str) -> None:
 @click.argument("id")
 @for_bank(writing, of="id")
 async def undo(bank: Bank, id: str) -> None:
-    """Undo the last change to lesson ID, such as a replacement, a retirement, an edit or a mark."""
+    """Undo the last change to lesson ID, such as a replacement, a retirement or an edit."""
     say_changed(await bank.undo(id), "as it was before")
 
 

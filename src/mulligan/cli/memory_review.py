@@ -120,7 +120,7 @@ def _proposed(kept: Sequence[Lesson], bank: str) -> list[tuple[Lesson, Trial | N
 @rating_options
 @for_bank(writing, of="id")
 async def rate(bank: Bank, id: str, by: str | None, comment: str, **given: Any) -> None:
-    """Rate the lesson ID. SCORE is from 0 to 1; higher is better.
+    """Rate lesson ID. SCORE is from 0 to 1; higher is better.
 
     `memory stats` compares ratings with the measured worth.
     """

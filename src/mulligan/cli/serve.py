@@ -36,7 +36,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     metavar="NAMES",
     help="The tools to serve: reflexion, memory, all (both of these), scaling, hooks, goals, or names of single tools.",
 )
-@click.option("--output-schemas", is_flag=True, help="Include output schemas in the list of tools, for programs.")
+@click.option("--output-schemas", is_flag=True, help="Include output schemas in the list of tools.")
 @click.option(
     "--bank", "--agent-id", "agent_id", metavar="NAME", help="Serve only this agent; clients cannot name another one."
 )
@@ -72,7 +72,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     "scopes",
     multiple=True,
     metavar="ACTION=SCOPE",
-    help="Scope that a token from --issuer must have before its caller may read, write or administer. Repeatable.",
+    help="Scope that a token from --issuer needs to read, write or administer. Repeatable.",
 )
 @click.option(
     "--rate",
@@ -87,7 +87,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 @click.option(
     "--sessions/--no-sessions",
     default=None,
-    help="Keep sessions for older clients over http (default: yes, unless other servers may use the store).",
+    help="Keep sessions for older clients over http (default: yes, unless other servers can use the store).",
 )
 @click.option(
     "--drain",

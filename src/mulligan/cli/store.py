@@ -37,7 +37,7 @@ def backup(file: Path) -> None:
 
 @store.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--replace", is_flag=True, help="Replace an existing store, after renaming it.")
+@click.option("--replace", is_flag=True, help="Rename an existing store, then replace it.")
 def restore(file: Path, replace: bool) -> None:
     """Restore the store from the backup FILE, except for what has been erased since."""
     done = asyncio.run(library.restore(load(), file, replace=replace))
@@ -54,7 +54,7 @@ def erase_again(files: tuple[Path, ...]) -> None:
     """Repeat earlier erasures after a database has been restored with its own tools.
 
     Each machine records what it erases in a file in its MULLIGAN_HOME. This machine's file is always read; name the
-    files of the others.
+    files of other machines.
     """
     _say_erased(*asyncio.run(library.erase_again(load(), files)))
 

@@ -174,7 +174,7 @@ class LessonDetails(TypedDict, total=False):
 
     outcome: Annotated[Result, InputField("Whether the lesson comes from a success or a failure.")]
     description: Annotated[str, InputField("When the lesson helps, in one sentence.")]
-    query: Annotated[str, InputField("The task that taught this lesson.")]
+    query: Annotated[str, InputField("The task that this lesson comes from.")]
     tags: Annotated[Sequence[str], InputField("A tag. Repeatable.")]
     kind: Annotated[str, InputField("The kind of task.")]
     context: Annotated[Mapping[str, Any], InputField("Anything else, as a JSON object.", option=False)]

@@ -79,8 +79,8 @@ def feedback_of(verdict: Any, judge: Callable[..., Any], answer: Any, threshold:
     score = _plain_number(score)
     if not isinstance(why, str) or not (score is None or isinstance(score, (bool, int, float))) or score != score:
         raise InvalidInput(
-            f"The judge {judge_name(judge)} returned {verdict!r}. Return a bool, a score, (score, 'why'), a "
-            "Feedback, or None if everything is right; or raise an exception."
+            f"The judge {judge_name(judge)} returned {verdict!r}. Return a bool, a score, (score, 'why'), a Feedback, "
+            "or None if everything is correct; or raise an exception."
         )
     if score is None:
         passed = verdict is None or None

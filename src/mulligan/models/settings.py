@@ -20,7 +20,7 @@ class CallSettings:
     """
 
     base_url: Annotated[
-        str | None, "The server to ask instead of the provider's own; with `openai:NAME`, any OpenAI-compatible server."
+        str | None, "The server to use instead of the provider's own; with `openai:NAME`, any OpenAI-compatible server."
     ] = None
     key: Annotated[
         str | None, "The name of the environment variable that holds the key, if it is not the provider's own."

@@ -47,7 +47,7 @@ from mulligan.terminal import say
 def studio(opens: bool, agent_id: str | None, **options: Any) -> None:
     """Show runs, banks, coding agents and benchmarks live in a browser.
 
-    Only this machine can reach it, and it is read-only, unless options say otherwise. Ctrl-C stops it.
+    By default, only this machine can reach it, and it is read-only. Ctrl-C stops it.
     """
     for module, extra in (("starlette", "studio"), ("jinja2", "studio"), ("uvicorn", "studio")):
         require("`mulligan studio` needs its web server", module, extra)

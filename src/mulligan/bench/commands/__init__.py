@@ -15,7 +15,7 @@ COMMANDS = {
     "fetch": "Download the data of the benchmark NAME.",
     "learn": "Learn from SOURCE: a benchmark run, a file or folder of transcripts, or the trajectories of state-bench.",
     "list": "List the benchmarks with their subsets and methods, and show whether their data is downloaded.",
-    "plan": "Calculate how many cases and samples are needed to detect a difference.",
+    "plan": "Calculate how many cases and samples you need to detect a difference.",
     "prove": "Compare a coding agent with and without this project's lessons.",
     "replay": "Replay the published episodes in FILE, and show where the replay differs from the log.",
     "report": "Report the figures of one or more runs, and compare each run with the first.",

@@ -34,7 +34,7 @@ SAMPLES = (1, 2, 3, 5, 10)
     type=float,
     default=0.5,
     show_default=True,
-    help="Correlation of two verdicts on one case: 0 if all cases are alike, 1 if each is always or never solved.",
+    help="Correlation of two verdicts on one case: 0 if all cases are equally hard, 1 if each always has one result.",
 )
 @format_option("table", "json")
 def command(
@@ -46,7 +46,7 @@ def command(
     correlation: float,
     form: str,
 ) -> None:
-    """Calculate how many cases and samples are needed to detect a difference.
+    """Calculate how many cases and samples you need to detect a difference.
 
     All arms use the same cases. The power is 80 % and the significance level 5 % (two-sided), divided among the
     comparisons with the first arm.

@@ -30,7 +30,9 @@ from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
     help="The max_iters of the log (default: 5, or the length of its longest episode).",
 )
 @click.option("--parallel", type=int, metavar="N", help="Episodes to run in parallel (default: one per processor).")
-@click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
+@click.option(
+    "--sandbox", default="auto", metavar="LEVEL", help="Sandbox level: auto (default), strict, or a level's name."
+)
 @format_option("table", "json", "md", help="Output format (md is Markdown).")
 @quiet_option
 @click.pass_context

@@ -28,7 +28,9 @@ from mulligan.text.plain import count
 @format_option("table", "json")
 @click.option("--data", metavar="PATH", help="The benchmark's data: a file, or the folder that contains it.")
 @click.option("--parallel", type=int, metavar="N", help="Samples to judge in parallel (default: one per processor).")
-@click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
+@click.option(
+    "--sandbox", default="auto", metavar="LEVEL", help="Sandbox level: auto (default), strict, or a level's name."
+)
 @click.option(
     "--set",
     "settings",

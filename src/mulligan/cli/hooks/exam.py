@@ -27,8 +27,8 @@ from mulligan.hooks.project import project_id
 def command(since: str, all_projects: bool, as_json: bool) -> None:
     """Replay this machine's coding-agent sessions, oldest first, with a bank that starts empty.
 
-    Reports how often an earlier session had already fixed a failure, how often that fix would have been shown, and how
-    often the session then applied it. Your own bank does not change.
+    Reports how often an earlier session had already fixed a failure, how often Mulligan would have shown that fix, and
+    how often the session then applied it. Your own bank does not change.
     """
     after = time.time() - seconds_of(since)
     own = "" if all_projects else project_id(os.getcwd())

@@ -145,7 +145,7 @@ def _verdicts(given: Json) -> Sequence[tuple[str, str, str]]:
         if not isinstance(id, str) or not id or verdict not in VERDICTS:
             raise InvalidInput(f"verdicts.{n}: it must have an id and a verdict ({', '.join(VERDICTS)}).")
         if verdict == "reword" and not (isinstance(words, str) and words.strip()):
-            raise InvalidInput(f"verdicts.{n}.words: reword needs the better words.")
+            raise InvalidInput(f"verdicts.{n}.words: reword needs the new wording.")
         found.append((id, cast(str, verdict), str(words or "")))
     return found
 

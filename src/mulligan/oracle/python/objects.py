@@ -95,7 +95,7 @@ class Held:
         return self.oracle_remote.copy(self, "deepcopy")
 
     def __reduce_ex__(self, _: Any) -> Any:
-        raise self.oracle_remote.undecided("pickles an object of the code")
+        raise self.oracle_remote.undecided("pickles an object from the code")
 
 
 def new(kind: Any, remote: Remote, token: str, *content: Any) -> Any:
@@ -164,7 +164,7 @@ def _equal(self: Any, other: Any) -> Any:
     if is_own(other):
         return self.oracle_remote.operate(self, "__eq__", other)
     if kind_of(self).oracle_inherits and other is not None:
-        raise self.oracle_remote.undecided("compares an object of the code with a plain value")
+        raise self.oracle_remote.undecided("compares an object from the code with a plain value")
     plain = kind_of(self).oracle_plain
     return plain.__eq__(self, other) if plain else NotImplemented
 
@@ -173,7 +173,7 @@ def _comparable(self: Any, other: Any) -> None:
     """Refuse to compare with a function or class of Python: whether it is the same object cannot be told here."""
     if callable(other) and not is_own(other) and callable(self):
         remote: Any = self.oracle_remote  # pyright: ignore[reportFunctionMemberAccess]
-        raise remote.undecided("compares a function or class of the code with one of Python's")
+        raise remote.undecided("compares a function or class from the code with one of Python's")
 
 
 def is_own(value: Any) -> bool:
@@ -200,7 +200,7 @@ def _checked(name: str) -> Callable[..., Any]:
         result = self.oracle_remote.operate(self, name, *args, trusted=True)
         expected = getattr(kind_of(self).oracle_plain, name, _nothing)(self, *args)
         if expected is not result and not expected == result:
-            raise self.oracle_remote.undecided(f"uses an operator ({name}) of the code with a plain value")
+            raise self.oracle_remote.undecided(f"uses an operator ({name}) from the code with a plain value")
         return result
 
     return method
@@ -219,7 +219,7 @@ def _contains(self: Any, item: Any) -> Any:
         items = [own_item for _, own_item in zip(range(MATERIALIZE), self, strict=False)]
         if len(items) < MATERIALIZE and any(own_item is item or own_item == item for own_item in items) == bool(answer):
             return answer
-    raise self.oracle_remote.undecided("asks an object of the code whether a plain value is in it")
+    raise self.oracle_remote.undecided("asks an object from the code whether a plain value is in it")
 
 
 def _call(self: Any, *args: Any, **named: Any) -> Any:

@@ -150,13 +150,13 @@ class Remote:
                 if is_own(result) and kind_of(result).oracle_plain is None:
                     return mixed(result, IN_PLACE)
                 raise self.undecided(
-                    f"uses {name} of an object of the code, to which an operator has given a plain value"
+                    f"uses {name} of an object from the code, to which an operator has given a plain value"
                 )
             return self._judged(item, result, f"uses {name} of")
         if is_own(result) and kind_of(result).oracle_plain is None:
             return mixed(result, IN_PLACE if result.oracle_token == item.oracle_token else True)
         raise self.undecided(
-            f"uses {name} of an object of the code with a plain value, and that object could give any answer"
+            f"uses {name} of an object from the code with a plain value, and that object could give any answer"
         )
 
     def copy(self, item: Any, how: str) -> Any:
@@ -171,7 +171,7 @@ class Remote:
             return result
         if is_own(result) and kind_of(result).oracle_plain is None:
             return mixed(result)
-        raise self.undecided(f"{what} an object of the code, to which an operator has given a plain value")
+        raise self.undecided(f"{what} an object from the code, to which an operator has passed a plain value")
 
     def pull(self, token: str) -> Iterator[Any]:
         """The items of an iterator that the candidate holds."""
