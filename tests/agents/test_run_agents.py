@@ -79,7 +79,7 @@ async def test_a_name_that_is_not_there_brings_the_nearest(project: Path) -> Non
 async def test_two_agents_of_one_name_are_refused(project: Path) -> None:
     for folder in ("a", "b"):
         lay(project / "agents" / folder, {"AGENT.md": ONESHOT["AGENT.md"].format(name="twin", more="")})
-    with pytest.raises(InvalidInput, match=r"2 agents are called 'twin'"):
+    with pytest.raises(InvalidInput, match=r"2 agents are named 'twin'"):
         await mulligan.run("twin", "t", model=ScriptedModel([]))
 
 

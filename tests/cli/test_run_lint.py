@@ -114,7 +114,7 @@ def test_standard_input_is_the_task(process: Mulligan, here: Path, script: str) 
         (("my-reflexio", "t"), "Did you mean 'my-reflexion'?"),
         (("./nowhere", "t"), "does not exist"),
         (("my-reflexion", "t", "--max-iter", "0"), "max_iter must be at least 1"),
-        (("my-reflexion", "t", "--mode", "copy"), "give its folder"),
+        (("my-reflexion", "t", "--mode", "copy"), "pass its folder"),
         (("my-reflexion", "-", "--input", "-"), "Standard input can be the task or the input"),
         (("my-reflexion", "--input", "nowhere.txt"), "does not exist"),
         (("my-reflexion", "t", "--model", "nobody"), "No model is called 'nobody'"),

@@ -148,7 +148,7 @@ def access(name: str, model: str, settings: CallSettings, given: str | None = No
     base_url = settings.base_url or _first(provider.url)[1]
     if base_url and not base_url.startswith(("http://", "https://")):
         raise InvalidInput(
-            f"The address of the server of {name}, {without_credentials(base_url)!r}, must begin with http:// or https://."
+            f"The server address for {name}, {without_credentials(base_url)!r}, must begin with http:// or https://."
         )
     if base_url and urlsplit(base_url).hostname == "api.openai.com":
         base_url = None  # OpenAI's own server is the default, and offers more than the format that others copy
