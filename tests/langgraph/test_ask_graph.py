@@ -468,7 +468,7 @@ def test_the_sentence_is_paid_for_once_and_stays_in_the_record(
     assert story["answer"] == SPOKEN
     asking(None, "runs", "show", run, "--html", "run.html")
     assert re.search(f"<h2[^>]*>Answer</h2>\\s*<pre[^>]*>{re.escape(SPOKEN)}", Path("run.html").read_text("utf-8"))
-    assert "is over" in asking(None, "runs", "resume", run).err
+    assert "has ended" in asking(None, "runs", "resume", run).err
     assert len(provider.requests) == 1
 
 
