@@ -85,7 +85,7 @@ async def test_what_did_change_since_is_still_noticed(store: SqliteStore) -> Non
 
 
 async def test_a_run_that_is_over_stays_over(store: SqliteStore) -> None:
-    with pytest.raises(mulligan.MulliganError, match="is over"):
+    with pytest.raises(mulligan.MulliganError, match="has ended"):
         await mulligan.resume(await run_of(store, "Solved"), model=ScriptedModel(["42"]), store=store)
 
 
