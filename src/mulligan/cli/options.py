@@ -168,7 +168,7 @@ def settings(roles: Sequence[str]) -> Callable[..., dict[str, dict[str, Any]]]:
             role, dot, key = name.strip().partition(".")
             if not (equals and dot and key) or role not in (*roles, "judge"):
                 raise click.BadParameter(
-                    f"{text!r} does not have the form role.key=value, where the role is {', '.join(roles)}."
+                    f"{text!r} does not have the form role.key=value, where role is one of {', '.join(roles)}."
                 )
             table = found.setdefault("evaluator" if role == "judge" else role, {})
             try:

@@ -101,4 +101,4 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
-        raise InvalidInput(f"{file} is not a file of STATE-Bench: {error}.") from error
+        raise InvalidInput(f"{file} is not a STATE-Bench file: {error}.") from error
