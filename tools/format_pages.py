@@ -52,7 +52,7 @@ An agent is a folder with an `AGENT.md` in it. The file begins with front matter
 folder, with file and line, before any model is called. A key that is not on this page is an error for `lint`;
 `mulligan run` warns about it and continues.
 
-The front matter is the plain part of YAML: text, numbers, `true` and `false`, lists and tables. Anchors, tags and dates
+The front matter is a plain subset of YAML: text, numbers, `true` and `false`, lists and tables. Anchors, tags and dates
 are refused. A file is UTF-8 and at most 1 MB.
 """
 
