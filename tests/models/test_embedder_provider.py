@@ -135,7 +135,7 @@ async def test_another_dimension_than_before_is_refused(wire: Wire, naps: Naps) 
     wire.plays({"vectors": [[1, 2]]}, {"vectors": [[1, 2, 3]]})
     embedder = opened(SMALL, naps)
     await embedder.embed(["one"])
-    with pytest.raises(ModelError, match="gave 3 dimensions, not 2"):
+    with pytest.raises(ModelError, match="returned vectors of 3 dimensions, not 2"):
         await embedder.embed(["two"])
 
 
