@@ -19,7 +19,8 @@ from terminals import terminal
 from mulligan.app.memory import open_bank
 from mulligan.app.sessions import adopt_marks
 from mulligan.hooks import status
-from mulligan.hooks.journal import FILE, Journal
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.journal_file import FILE
 from mulligan.hooks.project import USER, project_id
 from mulligan.hooks.recall import CHARACTERS, without_own
 from mulligan.hooks.status import status_of

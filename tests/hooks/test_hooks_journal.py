@@ -11,7 +11,8 @@ import pytest
 
 from mulligan.core.worth import is_withheld
 from mulligan.hooks import journal as journals
-from mulligan.hooks.journal import FILE, Journal, swallow
+from mulligan.hooks.journal import Journal, swallow
+from mulligan.hooks.journal_file import FILE
 from mulligan.hooks.swallowed import FALLBACK, fallback_errors
 from mulligan.sessions.events import Notice
 

@@ -38,7 +38,8 @@ from mulligan.core.lessons import Selection
 from mulligan.core.operations import acting_as
 from mulligan.core.records import Lesson, Origin
 from mulligan.hooks.entry import respond
-from mulligan.hooks.journal import FILE, Journal
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.journal_file import FILE
 from mulligan.hooks.learning import events_since, evidence_of
 from mulligan.hooks.project import project_id
 from mulligan.hooks.status import status_of

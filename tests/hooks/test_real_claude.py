@@ -18,7 +18,8 @@ from agent_story import (
 )
 from coding_agents import CLAUDE, FAILS, MENDS, desk, small_disk
 
-from mulligan.hooks.journal import FILE, Journal
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.journal_file import FILE
 from mulligan.hooks.project import project_id
 
 pytestmark = pytest.mark.slow

@@ -18,8 +18,8 @@ from mulligan.cli.terminal import clean, say
 from mulligan.core.errors import AmbiguousId, InvalidInput, NotFound, StoreError
 from mulligan.core.home import home
 from mulligan.core.operations import acting_as
-from mulligan.hooks.journal import FILE as JOURNAL
 from mulligan.hooks.journal import Journal
+from mulligan.hooks.journal_file import FILE as JOURNAL
 from mulligan.hooks.project import PREFIX, USER, project_of
 from mulligan.hooks.recall import store_file
 from mulligan.store import file_of, open_store

@@ -25,7 +25,8 @@ from typing import Any, NamedTuple, cast
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home
 from mulligan.hooks.guards import is_path, words_of
-from mulligan.hooks.journal import FILE, Journal
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.journal_file import FILE
 from mulligan.sessions.agents import NAMES, SCOPES, CodingAgent, Scope, agent
 from mulligan.text.json_text import add, loads, remove
 

@@ -20,7 +20,8 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Json, Lesson
 from mulligan.core.turns import Turn
-from mulligan.hooks.journal import SETTINGS, Session
+from mulligan.hooks.journal import Session
+from mulligan.hooks.journal_file import SETTINGS
 from mulligan.hooks.judging import PERSON
 from mulligan.sessions.agents import agent as coding_agent
 from mulligan.sessions.happenings import happened

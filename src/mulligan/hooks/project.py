@@ -309,7 +309,7 @@ def _import_from_journal(file: str) -> None:
     """Write the folders of the sessions that the journal has to a new file: earlier versions did not note them."""
     import sqlite3  # only once
 
-    from mulligan.hooks.journal import FILE as JOURNAL
+    from mulligan.hooks.journal_file import FILE as JOURNAL
 
     journal = os.path.join(home_path(), JOURNAL)
     if not os.path.exists(journal):

@@ -19,7 +19,8 @@ from mulligan.core.records import Lesson
 from mulligan.goals.database import FILE as GOALS
 from mulligan.goals.place import Place
 from mulligan.goals.state import DONE, Goals
-from mulligan.hooks.journal import FILE, Failure, Journal, Session, Shown
+from mulligan.hooks.journal import Failure, Journal, Session, Shown
+from mulligan.hooks.journal_file import FILE
 from mulligan.hooks.learning import STATES, confirm, evidence_of, reject, sessions_of
 from mulligan.hooks.status import Status
 from mulligan.hooks.status import status_of as read_status

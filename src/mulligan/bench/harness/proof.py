@@ -29,7 +29,8 @@ from mulligan.core.records import Episode, Task
 from mulligan.core.turns import Turn
 from mulligan.evaluators.command import Command
 from mulligan.hooks import RECALL, SWITCH
-from mulligan.hooks.journal import FILE, Journal, Session
+from mulligan.hooks.journal import Journal, Session
+from mulligan.hooks.journal_file import FILE
 from mulligan.hooks.learning import events_since
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import Reader, store_file

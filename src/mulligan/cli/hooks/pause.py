@@ -9,7 +9,8 @@ import click
 
 from mulligan.cli.terminal import emit
 from mulligan.core.errors import InvalidInput
-from mulligan.hooks.journal import EVERYWHERE, Journal
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.journal_file import EVERYWHERE
 
 
 @click.command("pause", short_help="Pause hooks in a folder, or everywhere.")

@@ -8,7 +8,8 @@ import click
 
 from mulligan.cli.terminal import emit
 from mulligan.core.errors import NotFound
-from mulligan.hooks.journal import EVERYWHERE, Journal
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.journal_file import EVERYWHERE
 
 
 @click.command("resume", short_help="End a pause.")

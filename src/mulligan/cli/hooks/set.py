@@ -8,7 +8,8 @@ import click
 
 from mulligan.cli.terminal import emit
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.hooks.journal import OWN, SETTINGS, Journal
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.journal_file import OWN, SETTINGS
 
 
 @click.command("set", short_help="Change a setting, or list the settings.")
