@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mulligan.models.json_answers import parse, read_object
     from mulligan.models.providers import MissingKey
     from mulligan.models.tool_answers import call_of, in_json
-    from mulligan.recording.bridge import blocking, both_ways, finish, portal, run_coroutine
+    from mulligan.recording.bridge import portal
     from mulligan.recording.drivers import check_resumable, versions
     from mulligan.recording.journal import JournaledBank, NoJournal, StoredJournal
     from mulligan.recording.ledger import Entry, Ledger
@@ -84,7 +84,7 @@ _HOMES = {
     "models.json_answers": "parse read_object",
     "models.providers": "MissingKey",
     "models.tool_answers": "call_of in_json",
-    "recording.bridge": "blocking both_ways finish portal run_coroutine",
+    "recording.bridge": "portal",
     "recording.drivers": "check_resumable versions",
     "recording.journal": "JournaledBank NoJournal StoredJournal",
     "recording.ledger": "Entry Ledger",
@@ -125,8 +125,6 @@ __all__ = [
     "answer_in",
     "asked_twice",
     "attribute_of",
-    "blocking",
-    "both_ways",
     "call_of",
     "check_machine",
     "check_resumable",
@@ -134,7 +132,6 @@ __all__ = [
     "digest",
     "due",
     "episode_of",
-    "finish",
     "from_json",
     "home",
     "in_json",
@@ -154,7 +151,6 @@ __all__ = [
     "portal",
     "rate_run",
     "read_object",
-    "run_coroutine",
     "scope",
     "storable",
     "summary",

@@ -40,7 +40,7 @@ from mulligan.functions.calls import Call, Result
 from mulligan.functions.notes import Notes
 from mulligan.functions.results import declared_type
 from mulligan.functions.settings import RetryOptions, RetrySettings
-from mulligan.recording.bridge import finish, is_asynchronous
+from mulligan.recording.bridge import is_asynchronous, portal
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -82,7 +82,7 @@ class Retrying(Generic[P, R]):
 
     def run(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
         """Like a call, but returns the episode together with the value."""
-        return finish(self._run(args, kwargs))
+        return portal.finish(self._run(args, kwargs))
 
     async def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result[Any]:
         call = Call(self._settings, self._function, (*self._bound, *args), kwargs)

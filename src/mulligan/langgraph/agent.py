@@ -31,7 +31,7 @@ from mulligan.langgraph.state_graph import assemble
 from mulligan.langgraph.working import Recorder, log
 from mulligan.pages import answer_of, one_line
 from mulligan.plugins import BadAnswer, Bank, InvalidInput, Json
-from mulligan.running import Store, portal, run_coroutine
+from mulligan.running import Store, portal
 
 Prompted: TypeAlias = "str | Callable[[str], str] | Callable[[str], Awaitable[str]] | None"
 """What a model is told besides the question, or a function of the question that returns it."""
@@ -363,7 +363,7 @@ class ReflexionAgent(ABC):
     def execute(self, question: str, prompt: Prompted = None) -> Any:
         """Answer the question; see `aexecute`. It may be called inside a running event loop, such as a notebook's, and
         blocks it."""
-        return run_coroutine(self.aexecute(question, prompt))
+        return portal.run_coroutine(self.aexecute(question, prompt))
 
     async def aexecute(self, question: str, prompt: Prompted = None, config: RunnableConfig | None = None) -> Any:
         """Answer the question, and return what `_parse_final_result` makes of the messages.
@@ -399,7 +399,7 @@ class ReflexionAgent(ABC):
 
     def resume(self, run: str, prompt: Prompted = None) -> Any:
         """Continue a recorded run that was interrupted; see `aresume`."""
-        return run_coroutine(self.aresume(run, prompt))
+        return portal.run_coroutine(self.aresume(run, prompt))
 
     async def aresume(self, run: str, prompt: Prompted = None, config: RunnableConfig | None = None) -> Any:
         """Continue a run (its id, or the beginning of one) where it was interrupted. Nothing is done twice.
@@ -494,7 +494,7 @@ class ReflexionAgent(ABC):
 
     def close(self) -> None:
         """Close the store and bank that the agent opened. It may be called twice, or not at all."""
-        run_coroutine(self.aclose())
+        portal.run_coroutine(self.aclose())
 
     async def aclose(self) -> None:
         store, self._opened = self._opened, None

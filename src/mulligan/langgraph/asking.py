@@ -17,7 +17,7 @@ from mulligan.langgraph.state import Reading, text_of
 from mulligan.langgraph.working import here
 from mulligan.pages import answer_of, count, labelled
 from mulligan.plugins import BadAnswer, InvalidInput, Json, Prompt
-from mulligan.running import blocking, both_ways, finish, parse, read_object
+from mulligan.running import parse, portal, read_object
 
 T = TypeVar("T")
 
@@ -265,9 +265,9 @@ class ResponderWithRetries:
 
     def respond(self, state: Sequence[BaseMessage]) -> Any:
         """Return a valid answer. Raises `BadAnswer` if there is none."""
-        return finish(self.arespond(state))
+        return portal.finish(self.arespond(state))
 
-    @both_ways
+    @portal.both_ways
     async def arespond(self, state: Sequence[BaseMessage]) -> Any:
         """Like `respond`, for async code."""
         return await until_valid(self._ask, state, self._valid, self.TIMES)
@@ -368,7 +368,7 @@ class SchemaResponder(ResponderWithRetries):
 
 async def invoke(runnable: Any, value: Any, **options: Any) -> Any:
     """Return the result of a runnable. In a loop, one without `ainvoke` runs in a thread."""
-    if blocking.get():
+    if portal.blocking.get():
         return runnable.invoke(value, **options)
     if not hasattr(runnable, "ainvoke"):
         return await asyncio.to_thread(runnable.invoke, value, **options)

@@ -25,7 +25,7 @@ from langgraph.store.base import (
 
 from mulligan.pages import mask_json
 from mulligan.plugins import InvalidInput, Json, Lesson, NotFound, Selection, lesson_fields
-from mulligan.running import Bank, digest, finish, portal, storable
+from mulligan.running import Bank, digest, portal, storable
 from mulligan.serving import Service
 
 T = TypeVar("T")
@@ -76,14 +76,14 @@ class BankStore(BaseStore):
         self._banks = _OneBank(bank) if bank is not None else _AllBanks()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        return finish(self._run(list(ops)))
+        return portal.finish(self._run(list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         return await self._run(list(ops))
 
     def close(self) -> None:
         """Close what the store opened by itself. The caller closes a bank that was given."""
-        finish(self._banks.close())
+        portal.finish(self._banks.close())
 
     async def aclose(self) -> None:
         await self._banks.close()

@@ -60,7 +60,7 @@ from mulligan.running import (
     configured_model,
     digest,
     in_json,
-    run_coroutine,
+    portal,
 )
 
 UNANSWERED = "(nothing: this call was not made)"
@@ -491,7 +491,7 @@ class ChatMulligan(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _generate(self, messages: list[BaseMessage], *given: Any, **named: Any) -> ChatResult:
-        return run_coroutine(self._agenerate(messages, *given, **named))
+        return portal.run_coroutine(self._agenerate(messages, *given, **named))
 
     async def _astream(self, messages: list[BaseMessage], *given: Any, **named: Any) -> AsyncIterator[Any]:
         """Yield the whole answer as one chunk: a call that can be resumed is not given out in pieces."""

@@ -20,7 +20,7 @@ from langchain_core.runnables import Runnable, RunnableParallel, RunnableSequenc
 from mulligan.langgraph.chat import chunk_of
 from mulligan.langgraph.working import Work, here
 from mulligan.plugins import InvalidInput, Json, Message, Usage
-from mulligan.running import blocking, finish
+from mulligan.running import portal
 
 _LEFT_OUT = object()
 _SCALARS = frozenset({str, int, bool, type(None)})
@@ -154,7 +154,7 @@ class Journalled(BaseChatModel):
         async def ask() -> ChatResult:
             return inner._generate_with_cache(messages, stop, run_manager, **kwargs)
 
-        return _identified(finish(self._recorded(work, messages, stop, kwargs, ask)), run_manager)
+        return _identified(portal.finish(self._recorded(work, messages, stop, kwargs, ask)), run_manager)
 
     async def _agenerate_with_cache(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
@@ -338,7 +338,7 @@ class _HandedOut:
 def _chunks(work: Any) -> Iterator[ChatGenerationChunk]:
     """Yield the chunks that the coroutine hands out; if it hands out none, its result as one chunk."""
     context = copy_context()
-    context.run(blocking.set, True)
+    context.run(portal.blocking.set, True)
     handed = False
     try:
         while True:

@@ -46,7 +46,7 @@ from mulligan.langgraph.state import GOOD_SCORE, Reading, last
 from mulligan.langgraph.working import here
 from mulligan.pages import labelled
 from mulligan.plugins import BadAnswer, Bank, InvalidInput, Json, Prompt, Prompts, QueryError
-from mulligan.running import Store, both_ways, portal, run_coroutine
+from mulligan.running import Store, portal
 
 T = TypeVar("T")
 
@@ -263,7 +263,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
     def _wait_for(self, running: Coroutine[Any, Any, T]) -> T:
         work = here.get()
         if work is None:
-            return run_coroutine(running)
+            return portal.run_coroutine(running)
         work.pending = asyncio.run_coroutine_threadsafe(running, work.loop)
         return work.pending.result()
 
@@ -359,7 +359,7 @@ class _QueryResponder(SchemaResponder):
 class _DraftResponder(_QueryResponder):
     """Asks for several drafts of a query, each unlike those before it, and returns them all as one message."""
 
-    @both_ways
+    @portal.both_ways
     async def arespond(self, state: Sequence[BaseMessage]) -> Any:
         message = await super().arespond(state)
         for _ in range(self.drafts - 1):
@@ -381,7 +381,7 @@ class _RedraftResponder(_QueryResponder):
     If the query failed or gave no rows before, another one is asked for, at most twice; then it counts.
     """
 
-    @both_ways
+    @portal.both_ways
     async def arespond(self, state: Sequence[BaseMessage]) -> Any:
         messages, failed = redraft_messages(state), failed_in(state)
         message = await super().arespond(messages)

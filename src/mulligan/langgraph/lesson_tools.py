@@ -13,7 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from mulligan.langgraph.defaults import OwnBank
 from mulligan.pages import renamed
 from mulligan.plugins import Json, Learned, MulliganError, Recall
-from mulligan.running import episode_of, finish, portal, summary
+from mulligan.running import episode_of, portal, summary
 
 T = TypeVar("T")
 
@@ -144,7 +144,7 @@ def _tool(name: str, schema: type[BaseModel], work: Callable[..., Awaitable[str]
             raise ToolException(str(error)) from error
 
     def now(**given: Any) -> str:
-        return finish(later(**given))
+        return portal.finish(later(**given))
 
     described = (schema.__doc__ or "").strip()
     return _Tool.from_function(now, later, name=name, description=described, args_schema=schema, handle_tool_error=True)

@@ -25,7 +25,7 @@ from mulligan.langgraph.journalled import as_messages, journalled, usage_of
 from mulligan.langgraph.kg import CYPHER, recorded_schema
 from mulligan.langgraph.working import here
 from mulligan.plugins import BadAnswer, InvalidInput, Json, Model, Prompt, Prompts, Usage, object_schema
-from mulligan.running import Meter, finish, portal
+from mulligan.running import Meter, portal
 
 Offered: TypeAlias = "Mapping[str, Mapping[str, str]]"
 """Properties (name to type) by the name of the entity or relationship that has them."""
@@ -294,14 +294,14 @@ class BioCypherPromptEngine:
             NothingSelected: A selection has no result. It is a `BadAnswer` and a `ValueError`.
             Exception: What the model raises.
         """
-        return finish(self.agenerate_query_prompt(question, query_language))
+        return portal.finish(self.agenerate_query_prompt(question, query_language))
 
     async def agenerate_query_prompt(self, question: str, query_language: str = CYPHER) -> str:
         return self._described(await self.aselect(question), query_language)
 
     def generate_query(self, question: str, query_language: str = CYPHER) -> str:
         """Return a query for this question, by a fourth call. Raises what `generate_query_prompt` raises."""
-        return finish(self.agenerate_query(question, query_language))
+        return portal.finish(self.agenerate_query(question, query_language))
 
     async def agenerate_query(self, question: str, query_language: str = CYPHER) -> str:
         selected = await self.agenerate_query_prompt(question, query_language)
@@ -310,7 +310,7 @@ class BioCypherPromptEngine:
 
     def select(self, question: str) -> EntitySelection:
         """Return the part of the graph that the question is about. Raises what `generate_query_prompt` raises."""
-        return finish(self.aselect(question))
+        return portal.finish(self.aselect(question))
 
     async def aselect(self, question: str) -> EntitySelection:
         if not question.strip():

@@ -24,7 +24,7 @@ from mulligan.langgraph.state import GOOD_SCORE, Reading, check_limits
 from mulligan.langgraph.state_graph import ReflexionGraph, assemble
 from mulligan.langgraph.working import Recorder
 from mulligan.plugins import Bank, InvalidInput, Json
-from mulligan.running import FilePrompts, Store, both_ways, portal
+from mulligan.running import FilePrompts, Store, portal
 
 SLOTS = ("tool", "schema", "instructions", "lessons")
 """The placeholders of the prompts reflexion_graph.draft and reflexion_graph.revise."""
@@ -102,7 +102,9 @@ def create_reflexion_graph(
         revise=reviser.arespond,
         read=reading_of,
         answered=query_answered if querying else lambda reading, message: reading.answer,
-        passed=both_ways(partial(portal.call, judge)) if judge else lambda reading, message: reading.passes(good_score),
+        passed=portal.both_ways(partial(portal.call, judge))
+        if judge
+        else lambda reading, message: reading.passes(good_score),
         settles=rows_settle if until == "rows" else lambda message: "",
         judge=RowsJudge(journalled(model), texts, querying, good_score) if querying and judges_rows else None,
         approve=ask_person if approve else None,

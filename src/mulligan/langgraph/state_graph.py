@@ -32,7 +32,7 @@ from mulligan.langgraph.state import (
 )
 from mulligan.langgraph.working import Recorder
 from mulligan.plugins import Bank, Json
-from mulligan.running import blocking, finish
+from mulligan.running import portal
 
 _DEFAULT_LIMIT = "10007"
 """LangGraph's own recursion limit where nobody sets one."""
@@ -95,14 +95,14 @@ class Node(Runnable[Any, Any]):
         self._work = work
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return finish(self._work(input, config or {}))
+        return portal.finish(self._work(input, config or {}))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        token = blocking.set(False)
+        token = portal.blocking.set(False)
         try:
             return await self._work(input, config or {})
         finally:
-            blocking.reset(token)
+            portal.blocking.reset(token)
 
 
 class _RecordState(TypedDict):

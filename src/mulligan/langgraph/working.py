@@ -48,7 +48,6 @@ from mulligan.running import (
     Store,
     StoredJournal,
     advance,
-    blocking,
     from_json,
     portal,
     scope,
@@ -246,7 +245,7 @@ class Recorder:
         if spent := record["spent"]:
             work.meter.add(from_json(Usage, spent["usage"]))
             work.lap_start -= spent["seconds"]
-        if not blocking.get():
+        if not portal.blocking.get():
             work._loop = asyncio.get_running_loop()  # pyright: ignore[reportPrivateUsage]
         if self._ledger is None or self._outages.resting:
             return _AtWork(work)

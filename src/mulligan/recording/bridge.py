@@ -20,57 +20,12 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-blocking: ContextVar[bool] = ContextVar("mulligan_blocking", default=False)
-"""True while synchronous code runs a coroutine. It may block but not await."""
-
-
-def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`. Inside a running loop, such as a notebook's, it runs in another thread, which Ctrl-C
-    in this thread cancels."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    result: Future[T] = Future()
-    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
-
-    async def noted() -> T:
-        started.append((asyncio.get_running_loop(), cast(asyncio.Task[Any], asyncio.current_task())))
-        return await work
-
-    def run_in_thread() -> None:
-        try:
-            result.set_result(asyncio.run(noted()))
-        except BaseException as error:
-            result.set_exception(error)
-
-    threading.Thread(target=run_in_thread, name="mulligan").start()
-    try:
-        return result.result()
-    except KeyboardInterrupt:
-        for loop, task in started:
-            with suppress(RuntimeError):  # the task has ended and closed its loop
-                loop.call_soon_threadsafe(task.cancel)
-        wait([result])
-        raise
-
-
-def finish(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine that never waits while `blocking` is set."""
-    token = blocking.set(True)
-    try:
-        work.send(None)
-    except StopIteration as end:
-        return end.value
-    else:
-        work.close()
-        raise RuntimeError(f"{work} waits for something that synchronous code cannot wait for. Use ainvoke or astream.")
-    finally:
-        blocking.reset(token)
-
 
 class Portal:
     """An event loop in its own thread, started by its first use. A forked process gets another one."""
+
+    blocking: ContextVar[bool] = ContextVar("mulligan_blocking", default=False)
+    """True while synchronous code runs a coroutine. It may block but not await."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -104,10 +59,63 @@ class Portal:
         except RuntimeError:
             return False
 
+    @staticmethod
+    def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of `work`. Inside a running loop, such as a notebook's, it runs in another thread, which
+        Ctrl-C in this thread cancels."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(work)
+        result: Future[T] = Future()
+        started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+        async def noted() -> T:
+            started.append((asyncio.get_running_loop(), cast(asyncio.Task[Any], asyncio.current_task())))
+            return await work
+
+        def run_in_thread() -> None:
+            try:
+                result.set_result(asyncio.run(noted()))
+            except BaseException as error:
+                result.set_exception(error)
+
+        threading.Thread(target=run_in_thread, name="mulligan").start()
+        try:
+            return result.result()
+        except KeyboardInterrupt:
+            for loop, task in started:
+                with suppress(RuntimeError):  # the task has ended and closed its loop
+                    loop.call_soon_threadsafe(task.cancel)
+            wait([result])
+            raise
+
+    @staticmethod
+    def finish(work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of a coroutine that never waits while `blocking` is set."""
+        token = Portal.blocking.set(True)
+        try:
+            work.send(None)
+        except StopIteration as end:
+            return end.value
+        else:
+            work.close()
+            raise RuntimeError(
+                f"{work} waits for something that synchronous code cannot wait for. Use ainvoke or astream."
+            )
+        finally:
+            Portal.blocking.reset(token)
+
+    @staticmethod
+    def both_ways(function: F) -> F:
+        """Mark a coroutine function, or a class with such methods, that `finish` can run."""
+        cast(Any, function).both_ways = True
+        return function
+
     def run(self, work: Awaitable[T]) -> T:
         """Return the result of `work` and block until it is done. On the portal itself, another thread runs it."""
         if self.here:
-            return run_coroutine(_awaited(work))
+            return self.run_coroutine(_awaited(work))
         future = asyncio.run_coroutine_threadsafe(_awaited(work), self.loop)
         try:
             return future.result()
@@ -117,7 +125,7 @@ class Portal:
 
     async def within(self, work: Awaitable[T]) -> T:
         """Return the result of `work`, which always runs on the portal: for objects that belong to one event loop."""
-        if blocking.get():
+        if Portal.blocking.get():
             return self.run(work)
         if self.here:
             return await work
@@ -127,13 +135,13 @@ class Portal:
         """Return the value, or its result if it is awaitable: awaited, or in synchronous code run on the portal."""
         if not inspect.isawaitable(value):
             return value
-        return self.run(value) if blocking.get() else await value
+        return self.run(value) if Portal.blocking.get() else await value
 
     async def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the result of a user's function, async or not. In a loop, one that is not async runs in a thread."""
         if getattr(function, "both_ways", False):
             return await function(*arguments)
-        at_once = blocking.get() or is_asynchronous(function)
+        at_once = Portal.blocking.get() or is_asynchronous(function)
         return await self.settled(function(*arguments) if at_once else await asyncio.to_thread(function, *arguments))
 
     def wrap(self, inner: T) -> T:
@@ -152,7 +160,7 @@ keeper = Portal("mulligan-keeper")
 
 
 async def _awaited(work: Awaitable[T]) -> T:
-    blocking.set(False)
+    Portal.blocking.set(False)
     return await work
 
 
@@ -174,15 +182,9 @@ class _Settling:
         return call
 
 
-def both_ways(function: F) -> F:
-    """Mark a coroutine function, or a class with such methods, that `finish` can run."""
-    cast(Any, function).both_ways = True
-    return function
-
-
 async def pause(seconds: float) -> None:
     """Wait for so many seconds, in synchronous and in asynchronous code."""
-    if blocking.get():
+    if Portal.blocking.get():
         time.sleep(seconds)  # noqa: ASYNC251 - synchronous code runs this coroutine
     else:
         await asyncio.sleep(seconds)

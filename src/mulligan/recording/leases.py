@@ -13,7 +13,7 @@ from typing import Protocol
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
 from mulligan.core.protocols import Lease
-from mulligan.recording.bridge import blocking, keeper, pause
+from mulligan.recording.bridge import keeper, pause
 from mulligan.recording.holders import owner as new_owner
 
 LEASE_SECONDS = 30.0
@@ -60,7 +60,7 @@ async def leased(
         NotFound: There is no such episode.
     """
     lease = await _acquired(store, episode, owner or new_owner(), seconds, wait, removing)
-    worker = asyncio.current_task() if cancels and not blocking.get() else None
+    worker = asyncio.current_task() if cancels and not keeper.blocking.get() else None
     lost: list[LeaseLost] = []
 
     def on_lost(error: LeaseLost) -> None:
@@ -70,7 +70,7 @@ async def leased(
                 worker.cancel()
 
     renewal = _Renewal(store, lease, seconds, on_lost)
-    _renew_on_keeper(renewal) if blocking.get() else renewal.begin()
+    _renew_on_keeper(renewal) if keeper.blocking.get() else renewal.begin()
     try:
         yield lease
     except asyncio.CancelledError:

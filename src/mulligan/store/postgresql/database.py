@@ -23,7 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mulligan.core.errors import InvalidInput, StoreError
 from mulligan.core.lesson_history import Fault
-from mulligan.recording.bridge import blocking
+from mulligan.recording.bridge import Portal
 from mulligan.recording.holders import Watch
 from mulligan.store.postgresql.dialect import PostgresConnection
 from mulligan.store.postgresql.schema import NEWEST, SCHEMA, first_line, setup_command
@@ -183,7 +183,7 @@ class PostgresDatabase:
     async def _do(self, begin: _Begin, work: Callable[[Connection], T], agent: str | None) -> T:
         if self._closed:
             raise StoreError(f"{self.name} was closed: open the store again.")
-        if blocking.get():
+        if Portal.blocking.get():
             return self._threads.submit(self._run, begin, work, agent).result()
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._run, begin, work, agent)
         try:

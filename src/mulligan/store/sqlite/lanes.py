@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from mulligan.core.errors import RecordLost, StoreError
-from mulligan.recording.bridge import blocking
+from mulligan.recording.bridge import Portal
 from mulligan.store.sqlite.file_errors import NoFolder, explained, write_refused
 from mulligan.store.sqlite.lock_wait import LockWait, MustWait
 from mulligan.store.sqlite.open_file import OpenFile
@@ -104,7 +104,7 @@ class Lane:
             raise StoreError(f"{self._database.path} was closed: open the store again.")
         if self._process != os.getpid():  # a forked process has no threads, and must not use inherited connections
             self._set_up()
-        if blocking.get():
+        if Portal.blocking.get():
             return self._run_here(work, in_transaction, under_way)
         if short and self._idle and (not self._writes or (self._written_at is not None and not self._unfinished)):
             with suppress(MustWait):

@@ -21,7 +21,7 @@ from mulligan.core.episode import Event, Stopped
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.protocols import Brief, Lease, StepRow
 from mulligan.core.records import Episode, Head, Json
-from mulligan.recording.bridge import both_ways
+from mulligan.recording.bridge import Portal
 from mulligan.store.sqlite import arms, episodes, leases
 from mulligan.store.sqlite.database import Database, Synchronous
 from mulligan.store.sqlite.engine import Connection, Engine
@@ -165,7 +165,7 @@ class SqliteMemory:
         await self.database.close()
 
 
-@both_ways
+@Portal.both_ways
 class SqliteStore:
     """A store in one SQLite file, which is opened at the first use. Missing folders are created. Close it when done.
 
