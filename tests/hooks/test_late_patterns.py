@@ -95,6 +95,8 @@ def test_few_patterns_of_commands_are_compiled_for_any_text() -> None:
         ("(a)b", ("b",)),
         (r"\)?\.", (".",)),
         ("(?i)ab", ()),
+        (r"\x1b\[m|\u2026 a|\033b", ("[m", " a", "b")),
+        ("(?<=[)a])x", ("x",)),
     ],
 )
 def test_what_a_pattern_needs(pattern: str, expected: Sequence[str]) -> None:

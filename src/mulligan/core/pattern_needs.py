@@ -9,10 +9,9 @@ _FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")
 _SIMPLE = r"[^\\\[()|]++|\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]"
 _MARK = re.compile(rf"(?:{_SIMPLE}|\((?:{_SIMPLE}|\|)*+\))*+([()|]|\Z)", re.DOTALL)
 """The next bar or parenthesis, but none of a group that has no other group in it."""
-_ASIDE = re.compile(r"(?:\\b|\^|\(\?<[!=](?:\\.|[^()\\])*\))*")
 _LITERALS = re.compile(r"(?:[\w \-/@:;=<>!,\"'#%&~`]|\\[^\w\s])*")
 _WORDS = re.compile(r"\(\?:([\w -]+(?:\|[\w -]+)*)\)")
-_ONE = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*+\]|\\?.", re.DOTALL)
+_ONE = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*+\]|\\(?:x..|u.{4}|U.{8}|\d{1,3})|\\?.", re.DOTALL)
 _OPTIONAL = ("?", "*", "{")
 _REPEATS = re.compile(r"(?:[?*+]|\{[^}]*\})?[?+]?")
 
@@ -29,7 +28,6 @@ def needs(pattern: str) -> Sequence[str]:
     while at is not None:
         options: Sequence[str] = ()
         while not options:
-            at = _end(_ASIDE, pattern, at)
             if at == len(pattern) or pattern[at] == "|":
                 return ()
             at, options = _first_part(pattern, at)
