@@ -178,10 +178,13 @@ class Journal(JournalFile):
         """
         of_session = "WHERE t.agent = s.agent AND t.session = s.session"
         ids = f"group_concat(lesson || CASE WHEN done THEN ' {DONE_PREFIX}' || lesson ELSE '' END, ' ')"
+        newest = (
+            "SELECT agent, session, min(began) AS start FROM sessions WHERE project = ? AND session <> ? "
+            "AND NOT forgotten GROUP BY agent, session ORDER BY start DESC LIMIT ?"
+        )
         rows = self._db.execute(
             f"SELECT (SELECT group_concat(digest, ' ') FROM failures AS t {of_session}), "
-            f"(SELECT {ids} FROM shown AS t {of_session} AND way = 'shown') FROM sessions AS s WHERE project = ? "
-            "AND session <> ? AND NOT forgotten GROUP BY agent, session ORDER BY min(began) DESC LIMIT ?",
+            f"(SELECT {ids} FROM shown AS t {of_session} AND way = 'shown') FROM ({newest}) AS s ORDER BY start DESC",
             (project, current, last),
         )
         return [frozenset(f"{errors or ''} {lessons or ''}".split()) for errors, lessons in rows]
