@@ -142,3 +142,20 @@ async def test_loading_what_the_sandbox_does_not_permit_is_no_failure_either(jud
     feedback = await judge("import socket\nserver = socket.socket()\ndef f(): return 1", "assert f() == 1")
     assert feedback.passed is None
     assert "line 2 of the code" in feedback.text
+
+
+@pytest.mark.parametrize(
+    ("test", "unsupported"),
+    [
+        ("def test_a(capsys):\n    with capsys.disabled(): assert f(1) == 1\n", "capsys.disabled"),
+        (
+            "import pytest\ndef test_a():\n    with pytest.warns(UserWarning) as record: assert f(1) == 1\n"
+            "    assert record.pop(UserWarning)\n",
+            "pop of recorded warnings",
+        ),
+    ],
+)
+async def test_what_a_fixture_lacks_is_no_failure_of_the_code(judge: Judge, test: str, unsupported: str) -> None:
+    feedback = await judge("import warnings\ndef f(x):\n    warnings.warn('x')\n    return x", test)
+    assert feedback.passed is None
+    assert unsupported in feedback.text

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from mulligan.oracle.python.shim import fixture
+from mulligan.oracle.python.shim import fixture, unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,11 +47,14 @@ class MonkeyPatch:
         change.create = not raising
         self._changes.enter_context(change)
 
-    def delattr(self, target: Any, name: str, raising: bool = True) -> None:
-        if raising or hasattr(target, name):
-            old = getattr(target, name)
-            delattr(target, name)
-            self._changes.callback(setattr, target, name, old)
+    def delattr(self, target: Any, name: str = "", raising: bool = True) -> None:
+        """Delete an attribute: `delattr(os, "getcwd")` or `delattr("os.getcwd")`."""
+        from unittest.mock import patch
+
+        change = patch.object(target, name) if name else patch(target)
+        if raising or hasattr(change.getter(), change.attribute):
+            self._changes.enter_context(change)
+            delattr(change.target, change.attribute)
 
     def setitem(self, mapping: Any, key: Any, value: Any) -> None:
         from unittest.mock import patch
@@ -114,6 +117,9 @@ class PrintedText:
             stream.seek(0)
             stream.truncate()
         return namedtuple("CaptureResult", "out err")(*texts)  # pyright: ignore[reportUntypedNamedTuple]
+
+    def __getattr__(self, name: str) -> Any:
+        raise unsupported(f"capsys.{name}")
 
 
 @fixture

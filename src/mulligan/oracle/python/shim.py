@@ -261,6 +261,22 @@ def xfail(reason: str = "", **_: Any) -> None:
     raise Skipped(reason)
 
 
+class RecordedWarnings:
+    """The warnings of a block with `warns`."""
+
+    def __init__(self, warnings: Any) -> None:
+        self.list = warnings
+
+    def __len__(self) -> int:
+        return len(self.list)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.list[at]
+
+    def __getattr__(self, name: str) -> Any:
+        raise unsupported(f"{name} of recorded warnings")
+
+
 def warns(expected_warning: Any = Warning, *call: Any, match: str | None = None, **named: Any) -> Any:
     """`with warns(E, match=...) as record`: passes when the block warns with E."""
     from contextlib import contextmanager
@@ -272,7 +288,7 @@ def warns(expected_warning: Any = Warning, *call: Any, match: str | None = None,
 
         with warnings.catch_warnings(record=True) as record:
             warnings.simplefilter("always")
-            yield record
+            yield RecordedWarnings(record)
         kinds = [one for one in record if issubclass(one.category, expected_warning)]
         if not any(re.search(match or "", str(one.message)) for one in kinds):
             raise AssertionError(f"{len(record)} warnings, none of them as expected")
