@@ -247,8 +247,8 @@ class LessonWriter:
         """The entries with the facts that they replace as parents, and the fingerprints of active facts equal to one.
 
         A fact replaces known facts that are not newer, if it contradicts them or adds a passing attempt to them, and is
-        found by the words of their tasks, too. Other
-        facts that depend on a replaced one, by its id or by a name that is gone, are marked as to be checked.
+        found by the words of their tasks, too. Other facts that depend on a replaced one, by its id or by a name that
+        is gone, are marked as to be checked.
         """
         entries, twins = list(entries), set[str]()
         for n, entry in enumerate(entries):

@@ -75,8 +75,8 @@ def command(
 
     The command also learns from failed trajectories, and does not use their outcomes. Each domain has its own bank.
     With --replay, the command learns nothing, and counts the refused calls and the correct calls for which it would
-    have shown lessons from the other transcripts. To include the correct calls
-    of BFCL's tasks, also name bfcl after the runs.
+    have shown lessons from the other transcripts. To include the correct calls of BFCL's tasks, also name bfcl after
+    the runs.
     """
     read = _read(sources, domain, data, replay)
     with Counting(quiet) as shown:
