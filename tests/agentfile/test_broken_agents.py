@@ -218,12 +218,14 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
     "AGENT.md missing": (
         {"AGENT.md": None},
         [
-            "AGENT.md: this file does not exist: the folder is not an agent. `mulligan add reflexion NAME` makes an agent."
+            "AGENT.md: this file does not exist, so the folder is not an agent. `mulligan add reflexion NAME` makes an agent."
         ],
     ),
     "agent.md": (
         {"AGENT.md": None, "agent.md": AGENT},
-        ["AGENT.md: this file does not exist: the folder is not an agent. There is agent.md: rename it to AGENT.md."],
+        [
+            "AGENT.md: this file does not exist, so the folder is not an agent. There is agent.md: rename it to AGENT.md."
+        ],
     ),
     "act.md empty": ({"act.md": ""}, ["act.md: this file is empty. Write the system prompt: what the model is to do."]),
     "prompt missing": (

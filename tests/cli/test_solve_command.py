@@ -100,7 +100,7 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
         ),
         (
             ("solve", "x", "--strategy", "evidence", "--set", "reflector.window=2"),
-            "'evidence' has none. Strategies with a reflector: evidence_and_reflexion",
+            "'evidence' has no reflector. Strategies with a reflector: evidence_and_reflexion",
         ),
         (("solve", "x", "--tests", "empty.py"), "empty.py contains no test"),
         (("solve", "x", "--tests", "idle.py"), "idle.py contains no test: check asserts, and nothing calls it"),

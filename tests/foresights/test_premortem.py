@@ -127,7 +127,7 @@ async def test_a_call_is_changed_to_a_call_that_can_be_made() -> None:
     )
     check = await foresight.check(CALL, "declared")
     assert check.change == 'move(path="a.log")'
-    assert "no tool 'erase'; there are delete, move" in model.questions[1].messages[-1].text
+    assert "no tool 'erase'. Available tools: delete, move" in model.questions[1].messages[-1].text
     foresight, _ = premortem(*[answer("change", action="leave it be")] * 2)
     check = await foresight.check(CALL, "declared")
     assert (check.decision, check.performed) == ("go_on", True)

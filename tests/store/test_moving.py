@@ -160,7 +160,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["engine"]["version"] == str(len(MIGRATIONS))
     assert (found["totals"]["lessons"], found["queue"], found["leases"]) == (0, {}, 0)
     for words, said in (
-        (("setup", there), "only stores in PostgreSQL"),
+        (("setup", there), "only PostgreSQL stores"),
         (("setup", "postgresql://me@h/db", "--role", "r"), "--bank NAME or --all-banks"),
         (("setup", "postgresql://me@h/db", "--all-agents"), "--bank NAME or --all-banks"),
     ):

@@ -98,7 +98,9 @@ class _Reading:
         if not os.path.isdir(self._folder):
             return Problem(self._folder, None, "this is not a folder. An agent is a folder with an AGENT.md in it.")
         hint = misnamed(self._folder, "AGENT.md") or " `mulligan add reflexion NAME` makes an agent."
-        return Problem(self._folder / "AGENT.md", None, f"this file does not exist: the folder is not an agent.{hint}")
+        return Problem(
+            self._folder / "AGENT.md", None, f"this file does not exist, so the folder is not an agent.{hint}"
+        )
 
     def _agent_keys(self, document: Document) -> AgentFile | None:
         if not document.present:

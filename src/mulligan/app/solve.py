@@ -240,7 +240,7 @@ def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) ->
         if role == "reflector" and values and not _reflects(recipe.strategy):
             with_reflector = [name for name in names("strategies") if find("strategies", name).reflects]
             raise InvalidInput(
-                f"Settings for a reflector were given, but the strategy {recipe.strategy.name!r} has none. "
+                f"Reflector settings were given, but the strategy {recipe.strategy.name!r} has no reflector. "
                 f"Strategies with a reflector: {', '.join(with_reflector)}."
             )
         spec: Spec = getattr(recipe, role)

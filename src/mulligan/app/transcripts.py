@@ -329,7 +329,7 @@ async def _learn_episode(bank: Bank, episode: Episode, recall: str | None) -> Le
     """What a model, and rules about checks, learn from an episode. Raises as `learn_from` does."""
     if not has_something_to_learn(bank, episode):
         raise InvalidInput(
-            "No model was named. Name it with model=, MULLIGAN_MODEL, or as model in [memory] of "
+            "No model was named. Set it with model=, MULLIGAN_MODEL, or model under [memory] in "
             "mulligan.toml. Without one, only facts are learned: from commands that failed and were overcome, and, "
             "with success=, from failed asserts in tool output."
         )

@@ -46,7 +46,7 @@ class Settings:
     threshold: Annotated[
         float | Literal["strict", "standard", "lenient"] | None,
         "The relevance, 0 to 1, below which a lesson is not recalled; or `strict`, `standard` or `lenient`. It is "
-        "calibrated for each embedder, so that it means the same for all.",
+        "calibrated for each embedder, so a value means the same with all of them.",
     ] = None
     tokens: Annotated[int, "Maximum number of tokens for the recalled lessons in a prompt."] = 1200
     forms: Annotated[

@@ -56,7 +56,7 @@ class GoalCommand(click.Command):
     "--protect",
     multiple=True,
     metavar="PATH",
-    help="Files or a folder that the check sees as they were when the goal was set. Repeatable.",
+    help="Files or a folder to show to the check as they were when the goal was set. Repeatable.",
 )
 @click.option("--sandbox", metavar="LEVEL", default="auto", help="Sandbox level, as for solve: auto (default) or none.")
 @click.option("--no-first-check", is_flag=True, help="Do not run the check now.")

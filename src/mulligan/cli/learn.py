@@ -104,7 +104,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
     the same folder. Mulligan learns from each agent run only once.
     """
     if bool(files) + (since is not None) + from_git != 1:
-        raise InvalidInput("Name a FILE, or with --since how far back to look for transcripts, such as --since 30d.")
+        raise InvalidInput("Name a FILE, or use --since to say how far back to look for transcripts: --since 30d.")
     files = tuple(path for file in files for path in transcripts_in(file))
     if pipe := next((file for file in files if Path(file).is_fifo()), None):
         raise InvalidInput(f"{pipe} is a pipe, which may never end. To read it: mulligan learn - < {pipe}")

@@ -263,7 +263,7 @@ async def _notebook(bank: Bank, as_of: str | None, as_json: bool) -> None:
 async def show(bank: Bank, id: str, as_json: bool) -> None:
     """Show lesson ID with its origin and links, or recall ID with its lessons and the outcome of its task.
 
-    The first characters of a lesson's id are enough.
+    The first few characters of a lesson's id are enough.
     """
     try:
         lesson = await bank.get(id)

@@ -127,7 +127,7 @@ def _written(options: Mapping[str, Any]) -> dict[str, Any]:
 @click.option("--file", "file", metavar="FILE", help="A JSON object with the fields to change; - is standard input.")
 @for_bank(writing, of="id")
 async def edit(bank: Bank, id: str, file: str | None, **given: Any) -> None:
-    """Change lesson ID. Its history keeps the earlier version."""
+    """Edit the lesson with this ID. Its history keeps the earlier version."""
     changes: dict[str, Any] = {}
     if file is not None:
         read = json_of(file, "lesson")

@@ -118,7 +118,7 @@ def score_of(given: Mapping[str, Any]) -> float:
     return found[0]
 
 
-_EVENTS = 'Print a JSON object for each event on stdout. The last event, "result", contains the result.'
+_EVENTS = 'Print one JSON object per event to stdout. The last event, "result", contains the result.'
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only errors on stderr, and no progress.")
 
 progress_options = together(

@@ -91,7 +91,7 @@ def list_runs(limit: int, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the complete episodes as a JSON list.")
 @click.option("--html", metavar="FILE", help="Write a single web page that you can share, with secrets masked.")
 def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
-    """Show the episodes of RUN, try by try. The first characters of an id are enough."""
+    """Show the episodes of RUN, try by try. The first few characters of an id are enough."""
     if html is not None and as_json:
         raise click.UsageError("--html and --json are two formats: pass only one.")
 
@@ -262,7 +262,7 @@ def remove(ctx: click.Context, runs: tuple[str, ...], yes: bool) -> None:
     "--older-than",
     type=_Age(),
     metavar="AGE",
-    help="Also remove finished runs that are older than this, such as 30d, 12h or 8w.",
+    help="Also remove finished runs older than this, such as 30d, 12h or 8w.",
 )
 @_YES
 @click.pass_context

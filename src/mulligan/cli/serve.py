@@ -82,7 +82,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     help="Maximum number of requests per second from each caller (0: no limit).",
 )
 @click.option(
-    "--concurrency", type=int, default=64, metavar="N", help="Maximum concurrent requests, over sse and http."
+    "--concurrency", type=int, default=64, metavar="N", help="Maximum number of concurrent requests (sse and http)."
 )
 @click.option(
     "--sessions/--no-sessions",
@@ -119,8 +119,8 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 def serve(**given: Any) -> None:
     """Serve reflexion-thinking and the memory tools to MCP clients.
 
-    The protocol uses standard output, and logs go to standard error. Separate several names for --tools with commas, as
-    in --tools retrieve_memory,extract_memory.
+    The protocol uses standard output, and logs go to standard error. Separate the names for --tools with commas, as in
+    --tools retrieve_memory,extract_memory.
     """
     require("`mulligan serve` needs the MCP SDK", "mcp", "serve")
     if given["print_config"] or given["print_prompt"]:

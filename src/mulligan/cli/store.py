@@ -84,9 +84,7 @@ def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> No
     role.
     """
     if parse_address(address)[0] != "postgresql":
-        raise InvalidInput(
-            f"{address!r} does not need a setup: only stores in PostgreSQL do, such as postgresql://me@host/db"
-        )
+        raise InvalidInput(f"{address!r} needs no setup: only PostgreSQL stores do, such as postgresql://me@host/db")
     if bool(role) != (all_agents or agent_id is not None) or (all_agents and agent_id is not None):
         raise InvalidInput("A role serves one agent or all: with --role, add --bank NAME or --all-banks.")
     require("A store in PostgreSQL needs psycopg", "psycopg", "postgres")

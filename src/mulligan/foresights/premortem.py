@@ -185,7 +185,7 @@ def _action(text: str, tools: Sequence[Tool]) -> str:
         return text
     call = call_of(text)
     if call.name not in (names := [tool.name for tool in tools]):
-        raise BadAnswer(f"There is no tool {call.name!r}; there are {', '.join(names)}.")
+        raise BadAnswer(f"There is no tool {call.name!r}. Available tools: {', '.join(names)}.")
     return shown(call)
 
 

@@ -112,7 +112,7 @@ def set_goal(
         raise InvalidInput(f"--protect needs git, and git cannot save the state of {place.folder}. See `git status`.")
     if rubric and start is None:
         raise InvalidInput(
-            f"A model judges the changes, but git cannot save the state of {place.folder}. See `git status`."
+            f"The judging model needs the changes, but git cannot save the state of {place.folder}. See `git status`."
         )
     settings: dict[str, Any] = {
         "check": check,

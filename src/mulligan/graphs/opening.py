@@ -48,7 +48,7 @@ def open_graph(
     user, password = user or given.get("user"), password or given.get("password")
     database = database or given.get("database") or given.get("db_name")
     if sum(key in given for key in ("path", "uri", "host")) > 1:
-        raise InvalidInput("A graph's connection must have only one of these: a path, a uri, or a host with its port.")
+        raise InvalidInput("A graph's connection must have only one of these: a path, a URI, or a host and port.")
     if "memory" in given:
         more["memory"] = _megabytes(given["memory"])
     if "path" in given or "uri" in given:

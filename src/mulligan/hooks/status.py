@@ -1,4 +1,4 @@
-"""What hooks have seen, shown and learned in a project, and what went wrong."""
+"""What the hooks have seen, shown and learned in a project, and what went wrong."""
 
 from __future__ import annotations
 

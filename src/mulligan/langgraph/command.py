@@ -50,7 +50,7 @@ RESUMABLE_STATUS = 3
     "--json",
     "as_json",
     is_flag=True,
-    help='Print a JSON object for each event. The last event, "result", contains the rows.',
+    help='Print one JSON object per event. The last event, "result", contains the rows.',
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print only errors on stderr, and no progress.")
 @click.pass_context

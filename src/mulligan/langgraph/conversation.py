@@ -71,7 +71,7 @@ class GptConversation:
         try:
             return chat_model(self.model_name, api_key=key, **self._options)
         except MissingKey as error:
-            raise MissingKey(f"{error} Or pass it here: set_api_key(KEY).") from None
+            raise MissingKey(f"{error} Or set it with set_api_key(KEY).") from None
 
     def reset(self) -> None:
         """Start a new, empty conversation."""

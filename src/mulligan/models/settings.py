@@ -32,7 +32,7 @@ class CallSettings:
     longest_wait: Annotated[float, "Maximum seconds between two attempts, even if a `Retry-After` asks for more."] = (
         60.0
     )
-    parallel: Annotated[int, "Maximum concurrent calls to one provider, in the whole process."] = 8
+    parallel: Annotated[int, "Maximum number of concurrent calls to one provider, in the whole process."] = 8
     input_price: Annotated[
         float | None, "US dollars per million input tokens, for models that the price tables do not know."
     ] = None

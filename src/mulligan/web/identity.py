@@ -131,8 +131,8 @@ def _scopes(given: Sequence[str]) -> Mapping[str, str]:
         action, _, scope = one.partition("=")
         if action not in ACTIONS or action in scopes or not _SCOPE.fullmatch(scope):
             raise InvalidInput(
-                f"--scope takes ACTION=SCOPE, once for each action ({', '.join(ACTIONS)}), not {one!r}: "
-                "--scope write=memory.write."
+                f"--scope takes ACTION=SCOPE, such as --scope write=memory.write, not {one!r}. "
+                f"Give it once for each action ({', '.join(ACTIONS)})."
             )
         scopes[action] = scope
     return scopes

@@ -174,7 +174,7 @@ class GitWorkspace:
         place.bring(newest_state(episode) or place.start)
         for name, path in zip(self.protect, _protected(place, self.protect), strict=True) if first else ():
             if not place.git.paths("ls-files", "-z", "--", path):
-                raise InvalidInput(f"protect names {name!r}, but git sees no such file in {user.folder}.")
+                raise InvalidInput(f"protect names {name!r}, but git finds no such file in {user.folder}.")
         if self._watch and self.mode != "in_place":
             place.watch()
         return place

@@ -10,11 +10,11 @@ from mulligan.cli.commands import with_examples
 from mulligan.cli.groups import Group
 
 COMMANDS = {
-    "exam": "Compare how much memories help or harm, on streams of tasks and on your own sessions.",
+    "exam": "Measure how much each memory helps or harms, on streams of tasks and on your own sessions.",
     "export": "Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try.",
-    "fetch": "Download the data of the benchmark NAME.",
+    "fetch": "Download the data for benchmark NAME.",
     "learn": "Learn from SOURCE: a benchmark run, a file or folder of transcripts, or the trajectories of state-bench.",
-    "list": "List the benchmarks with their subsets and methods, and show whether their data is downloaded.",
+    "list": "List the benchmarks with their subsets and methods, and show whether their data has been downloaded.",
     "plan": "Calculate how many cases and samples you need to detect a difference.",
     "prove": "Compare a coding agent with and without this project's lessons.",
     "replay": "Replay the published episodes in FILE, and show where the replay differs from the log.",

@@ -17,7 +17,7 @@ from mulligan.cli.terminal import drawn, emit, say
 @click.command("list")
 @format_option("table", "json")
 def listing(form: str) -> None:
-    """List the benchmarks with their subsets and methods, and show whether their data is downloaded."""
+    """List the benchmarks with their subsets and methods, and show whether their data has been downloaded."""
 
     benchmarks = list_benchmarks()
     if form == "json":
@@ -43,7 +43,7 @@ def _entry(benchmark: Listed) -> str:
 @click.argument("name")
 @quiet_option
 def fetch(name: str, quiet: bool) -> None:
-    """Download the data of the benchmark NAME. An interrupted download continues where it stopped."""
+    """Download the data for benchmark NAME. An interrupted download continues where it stopped."""
     try:
         with Counting(quiet) as counting:
             files = fetch_benchmark(name, downloading(counting))

@@ -90,7 +90,7 @@ def command(
     form: str,
     quiet: bool,
 ) -> None:
-    """Compare how much memories help or harm, on streams of tasks and on your own sessions.
+    """Measure how much each memory helps or harms, on streams of tasks and on your own sessions.
 
     A memory is a class with learn(episode) and recall(task), which returns text. Without --model, a scripted
     reader acts, so the result shows only what a memory adds to the prompt.

@@ -31,7 +31,7 @@ from mulligan.text.pages import markdown
 @click.option("--agent", metavar="COMMAND", help="The coding agent, as for solve: 'command:claude -p'.")
 @click.option("--repeats", type=int, default=1, show_default=True, metavar="N", help="Runs per task and arm.")
 @click.option(
-    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the random order of the arms."
+    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for the random order of the arms."
 )
 @click.option(
     "--seconds", type=float, default=600, show_default=True, metavar="S", help="Time limit of each run and each check."

@@ -298,7 +298,7 @@ async def resume_stream(
         record = await stream_record(shared_store, id)
         stream = _Stream(config, models, StreamChoice.of(record.options), hooks)
         if stream.record().rests_on != record.rests_on:
-            raise JournalDiverged(["the cases"], of=f"the stream {record.id}", otherwise="begin a new one")
+            raise JournalDiverged(["the cases"], of=f"the stream {record.id}", otherwise="start a new one")
         return await stream.run_legs(shared_store, record)
 
 
@@ -306,7 +306,9 @@ async def stream_record(store: Store, id: str) -> BenchRun:
     """The record of a stream. Raises `NotFound`, and `InvalidInput` for a run that is not a stream."""
     run = await store.benches.run(id)
     if not is_stream(run):
-        raise InvalidInput(f"{run.id} is not a stream but a single run: mulligan bench run --resume {run.id}")
+        raise InvalidInput(
+            f"{run.id} is a single run, not a stream. To resume it: mulligan bench run --resume {run.id}"
+        )
     return run
 
 

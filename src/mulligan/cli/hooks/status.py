@@ -21,7 +21,7 @@ from mulligan.sessions.agents import NAMES, agent
 from mulligan.text.figures import when
 
 
-@click.command("status", short_help="Show what hooks have seen, shown and learned, and what went wrong.")
+@click.command("status", short_help="Show what the hooks have seen, shown and learned, and what went wrong.")
 @click.option(
     "--folder",
     default=".",
@@ -31,7 +31,7 @@ from mulligan.text.figures import when
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(folder: str, as_json: bool) -> None:
-    """Show what hooks have seen, shown and learned in this project, and their errors."""
+    """Show what the hooks have seen, shown and learned in this project, and their errors."""
     status, (installed, gone) = status_of(folder), _installed(Path(folder))
     facts = {**_facts(status), "installed": installed, "gone": gone}
     page = [_page(status, installed), *("" for _ in gone[:1]), *gone]

@@ -171,7 +171,7 @@ async def merge(request: Request) -> Response:
     owner = await studio.bank_of(ids[0]) if ids else studio.bank
     learned = await owner.merge(ids, answer=answer)
     if learned.question is not None:
-        raise InvalidInput("This bank has no model to write the merged lesson: write it into the form yourself.")
+        raise InvalidInput("This bank has no model to write the merged lesson. Enter it in the form yourself.")
     if learned.failed:
         raise InvalidInput(f"The lessons were not merged: {learned.failed}")
     return RedirectResponse(lesson.address((*learned.lessons, *learned.folded)[0]), 303)

@@ -103,7 +103,7 @@ async def change(request: Request) -> Response:
     studio, id, form = studio_of(request), str(request.path_params["id"]), form_of(request)
     name = form.get("do", "")
     if name not in CHANGES:
-        raise InvalidInput(f"This change of a lesson does not exist. Available: {', '.join(CHANGES)}")
+        raise InvalidInput(f"There is no such change to a lesson. Available: {', '.join(CHANGES)}")
     bank = await studio.bank_of(id)
     with acting_as("studio"):
         return RedirectResponse(address((await CHANGES[name](bank, id, form)).id), 303)
