@@ -12,21 +12,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mulligan.cli.errors import exit_status
     from mulligan.cli.groups import Group
     from mulligan.cli.options import arguments, record_options
     from mulligan.cli.terminal import clean, columns, emit, say
     from mulligan.cli.watch import Watch
-    from mulligan.cli.words import closing, folded
     from mulligan.core.extras import require
 
 _HOMES = {
-    "cli.errors": "exit_status",
     "cli.groups": "Group",
     "cli.options": "arguments record_options",
     "cli.terminal": "clean columns emit say",
     "cli.watch": "Watch",
-    "cli.words": "closing folded",
     "core.extras": "require",
 }
 
@@ -35,11 +31,8 @@ __all__ = [
     "Watch",
     "arguments",
     "clean",
-    "closing",
     "columns",
     "emit",
-    "exit_status",
-    "folded",
     "record_options",
     "require",
     "say",

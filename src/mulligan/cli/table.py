@@ -7,7 +7,6 @@ from collections.abc import Container, Sequence
 from mulligan.app.run_context import RunContext
 from mulligan.app.story import run_state
 from mulligan.cli.terminal import columns, on_terminal, one_line, width
-from mulligan.cli.words import folded
 from mulligan.core.codec import to_json
 from mulligan.core.records import Episode, Json
 from mulligan.recording.drivers import asked_by_name, sentence_in
@@ -58,7 +57,7 @@ def rows(episodes: Sequence[Episode], running: Container[str]) -> str:
 def cut(episodes: Sequence[Episode]) -> bool:
     """Whether the table shortens a task or the name of a model."""
     texts = [text for e in episodes for text in ((_model(e), "model"), (e.task.prompt, "task"))]
-    return any(len(folded(text)) > WIDTHS[name] for text, name in texts)
+    return any(len(one_line(text)) > WIDTHS[name] for text, name in texts)
 
 
 def _model(episode: Episode) -> str:

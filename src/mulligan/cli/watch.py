@@ -16,7 +16,7 @@ from mulligan.cli.terminal import has_screen, say
 from mulligan.core.episode import Event
 from mulligan.core.errors import RecordLost, StoreError
 from mulligan.core.limits import Limits
-from mulligan.core.records import Episode, Json
+from mulligan.core.records import Episode, Json, Trial
 from mulligan.models.catalog import found_keys
 
 
@@ -102,6 +102,15 @@ class Watch:
             for line in words.broken_off(last):
                 say(line)
         return status
+
+    @property
+    def status(self) -> int:
+        """The exit status for the episode as it is now."""
+        return exit_status(self.episode) if self.episode else UNFINISHED
+
+    def closing(self, label: str, trial: Trial | None) -> list[str]:
+        """Returns the last lines about the episode: see `words.closing`."""
+        return words.closing(self.episode, self.limits, label, trial) if self.episode else []
 
     def interrupted(self) -> int:
         if self.episode:

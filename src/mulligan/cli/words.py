@@ -31,7 +31,7 @@ from mulligan.recording.drivers import led_by_graph
 from mulligan.text.figures import used
 from mulligan.text.lessons import condensed_by
 from mulligan.text.plain import count as count
-from mulligan.text.plain import with_tries
+from mulligan.text.plain import one_line, with_tries
 from mulligan.text.states import DOING, state_of, verdict
 
 REASON = 2000
@@ -93,12 +93,7 @@ class Entry:
     @property
     def line(self) -> str:
         """The entry as one line, for a pipe."""
-        return f"{self.head}{': ' if self.text else ''}{folded(self.text)}{self.more}"
-
-
-def folded(text: str) -> str:
-    """Returns untrusted text in one line, without leaving anything out."""
-    return " ".join(clean(text).split())
+        return f"{self.head}{': ' if self.text else ''}{one_line(self.text)}{self.more}"
 
 
 def reason(text: str, run: str) -> str:
@@ -115,7 +110,7 @@ def entry(episode: Episode, event: Event, limits: Limits) -> Entry | None:
         case Recalled(recall):
             text, held = f"{count(len(recall.lessons), 'lesson')} recalled", held_back(recall)
             held = f"; {held} (mulligan memory search … --threshold 0 shows it)" if held else ""
-            return Entry("recalled", f"{text}{held}{f' ({folded(recall.note)})' if recall.note else ''}")
+            return Entry("recalled", f"{text}{held}{f' ({one_line(recall.note)})' if recall.note else ''}")
         case Evaluated(_, feedback):
             if not has_judge(episode):
                 return None
@@ -130,8 +125,8 @@ def entry(episode: Episode, event: Event, limits: Limits) -> Entry | None:
             learned = learned or Entry("note", f"{at}: no lesson")
             more = ""
             if reflection.condensed:
-                more += f"; {condensed_by(reflection.condensed)}: {folded(reflection.condensed.text)}"
-            if notes := folded("; ".join(reflection.notes)):
+                more += f"; {condensed_by(reflection.condensed)}: {one_line(reflection.condensed.text)}"
+            if notes := one_line("; ".join(reflection.notes)):
                 more += f" (note: {notes})"
             return replace(learned, more=more)
         case Resumed() | Forked():
@@ -189,7 +184,7 @@ def closing(episode: Episode, limits: Limits, printed: str = "best attempt", tri
 def broken_off(last: Episode) -> list[str]:
     """Returns lines for a run whose last restart was interrupted, after an earlier one had the best attempt."""
     stop = last.stop
-    why = folded(reason(with_tries(stop.detail or stop.reason), last.run)) if stop else "interrupted"
+    why = one_line(reason(with_tries(stop.detail or stop.reason), last.run)) if stop else "interrupted"
     return [f"The run is not finished{_restart(last)}: {why}", f"Resume it with: {_resume(last)}"]
 
 
@@ -204,7 +199,7 @@ def _headline(episode: Episode, limits: Limits, printed: str, trial: Trial | Non
         return "done, without a judge"
     if best and episode.solved:
         return f"solved on try {best.number} of {limits.trials}{restart}"
-    detail = folded(reason(with_tries(stop.detail or stop.reason), episode.run)) if stop else ""
+    detail = one_line(reason(with_tries(stop.detail or stop.reason), episode.run)) if stop else ""
     ends = {
         "error": "stopped by an error",
         "over_budget": "stopped over budget",
@@ -227,8 +222,8 @@ def remarks(episode: Episode) -> list[str]:
     lines: list[str] = []
     if feedback:
         if feedback.passed is None and not unjudged(episode) and not _unconfirmed(episode):
-            lines.append(f"no verdict: {folded(reason(feedback.text, episode.run))}")
-        lines += [f"note: {folded(note)}" for note in feedback.notes]
+            lines.append(f"no verdict: {one_line(reason(feedback.text, episode.run))}")
+        lines += [f"note: {one_line(note)}" for note in feedback.notes]
     if role(episode, "evaluator") == "model_judge" and models.get("evaluator") == models.get("actor"):
         lines.append("note: the model judged itself; tests (--tests FILE) or a check (--check COMMAND) are stronger")
     return lines

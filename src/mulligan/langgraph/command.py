@@ -13,16 +13,13 @@ import click
 
 from mulligan.graphs.command import table
 from mulligan.langgraph.options import GraphOptions
-from mulligan.pages import count
+from mulligan.pages import count, one_line
 from mulligan.plugins import Episode, InvalidInput, RecordLost
 from mulligan.running import Acted, Event, to_json
 from mulligan.terminal import (
     Watch,
     arguments,
-    closing,
     emit,
-    exit_status,
-    folded,
     record_options,
     say,
 )
@@ -102,10 +99,10 @@ class _Watch(Watch):
 
     def saw(self, episode: Episode, event: Event) -> None:
         if self._lines and isinstance(event, Acted):
-            say(f"query: {folded(event.attempt.output)}")
-            say(f"result: {folded(came_of(event.attempt.steps[0].observation))}")
+            say(f"query: {one_line(event.attempt.output)}")
+            say(f"result: {one_line(came_of(event.attempt.steps[0].observation))}")
             for objection in objections(event.attempt.steps[0].observation):
-                say(f"objection: {folded(objection)}")
+                say(f"objection: {one_line(objection)}")
         super().saw(episode, event)
 
     def began_step(self, sentence: str) -> None:
@@ -115,14 +112,14 @@ class _Watch(Watch):
     def ended(self, result: ReflexionAgentResult) -> int:
         episode = self.episode
         assert episode is not None
-        status = exit_status(episode)
+        status = self.status
         if self._json:
             emit(json.dumps({"event": "result", **answer(result, episode), "exit_status": status}, ensure_ascii=False))
             return status
         if self._lines or status:
             best = episode.best if episode.stop and episode.stop.reason == "unsure" else None
             last = episode.trials[-1] if episode.trials else None
-            for line in closing(episode, self.limits, "best query" if best else "last query", best or last):
+            for line in self.closing("best query" if best else "last query", best or last):
                 say(line)
         if result.note:
             say(f"note: {result.note}")
@@ -150,9 +147,9 @@ def printed(result: ReflexionAgentResult, form: str) -> list[str]:
     rows: list[Any] = result.tool_result or []
     if form != "table":
         if result.sentence:
-            say(f"answer: {folded(result.sentence)}")
+            say(f"answer: {one_line(result.sentence)}")
         return [json.dumps(rows, ensure_ascii=False, indent=2) if form == "json" else _csv(rows)]
-    parts = [folded(result.sentence), result.answer or "", table(list(rows[0]), rows) if rows else ""]
+    parts = [one_line(result.sentence), result.answer or "", table(list(rows[0]), rows) if rows else ""]
     return ["\n\n".join(part for part in parts if part)] if any(parts) else []
 
 

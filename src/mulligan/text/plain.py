@@ -15,10 +15,10 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", text.replace("\r\n", "\n"))
 
 
-def one_line(text: str, width: int) -> str:
-    """Returns untrusted text in one line of at most `width` characters."""
+def one_line(text: str, width: int | None = None) -> str:
+    """Returns untrusted text in one line, of at most `width` characters if it is given."""
     folded = " ".join(clean(text).split())
-    return folded if len(folded) <= width else f"{folded[: max(width - 3, 0)]}..."
+    return folded if width is None or len(folded) <= width else f"{folded[: max(width - 3, 0)]}..."
 
 
 def encodable(text: str) -> str:
