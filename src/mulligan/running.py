@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mulligan.app.memory import Bank
     from mulligan.app.model_roles import configured_model, is_role
     from mulligan.app.options import Options, option, place, taken_by
-    from mulligan.app.plugins import attribute_of, names
+    from mulligan.app.plugins import attribute_of
     from mulligan.app.prompts import FilePrompts
     from mulligan.app.teaching import memory_command, summary, teach
     from mulligan.app.transcripts import lessons_about
@@ -60,7 +60,7 @@ _HOMES = {
     "app.memory": "Bank",
     "app.model_roles": "configured_model is_role",
     "app.options": "Options option place taken_by",
-    "app.plugins": "attribute_of names",
+    "app.plugins": "attribute_of",
     "app.prompts": "FilePrompts",
     "app.teaching": "memory_command summary teach",
     "app.transcripts": "lessons_about",
@@ -141,7 +141,6 @@ __all__ = [
     "load",
     "located_model",
     "memory_command",
-    "names",
     "open_embedder",
     "open_store",
     "option",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mulligan.inspect_tasks.tasks import benchmark, hidden, inspect_ai, reflexion
-from mulligan.running import names
+from mulligan.running import Bench
 
 __all__ = ["hidden", "reflexion", "tasks"]
 
@@ -19,7 +19,7 @@ def _task(name: str) -> Callable[..., Any]:
     return inspect_ai.task(task, name=name)
 
 
-globals().update({name: _task(name) for name in names("benchmarks") if name not in ("tasks", "programs")})
+globals().update({name: _task(name) for name in Bench.names() if name not in ("tasks", "programs")})
 
 
 @inspect_ai.task

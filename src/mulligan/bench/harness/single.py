@@ -11,6 +11,7 @@ from typing import Any
 
 from mulligan.app.config import load
 from mulligan.app.model_roles import Models
+from mulligan.app.plugins import names
 from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session
 from mulligan.bench.harness.banks import with_memory
@@ -38,6 +39,11 @@ class Bench:
     plan: BenchPlan
     cases: Mapping[str, Case] = field(default_factory=dict[str, Case])
     busy: bool = False
+
+    @staticmethod
+    def names() -> list[str]:
+        """The names of the benchmarks that ship with Mulligan or with installed packages."""
+        return names("benchmarks")
 
     @staticmethod
     def options(benchmark: str, given: Mapping[str, Any]) -> dict[str, Json]:

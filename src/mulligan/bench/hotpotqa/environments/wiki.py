@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.plugins import Action, InvalidInput, Outcome, Step, objects, parse_action
+from mulligan.plugins import InvalidInput, Outcome, Step, objects, parse_action
 
 VALID = "Valid actions are Search[title], Lookup[keyword] and Finish[answer]."
 NO_PAGE = "No page is open: Search[title] opens one, and Lookup[keyword] then finds sentences of it."
@@ -121,14 +121,14 @@ class Wiki:
         if self._over:
             return Step(action=action, observation="It is over: an answer was given.", outcome=Outcome(done=True))
         match parse_action(action):
-            case Action("search", title):
+            case ("search", title):
                 return Step(action=action, observation=self._search(title))
-            case Action("lookup", keyword):
+            case ("lookup", keyword):
                 return Step(action=action, observation=self._lookup(keyword))
-            case Action("finish", _):
+            case ("finish", _):
                 self._over = True
                 return Step(action=action, outcome=Outcome(done=True))
-            case Action(name, _):
+            case (name, _):
                 return Step(action=action, observation=f"There is no action {name!r}. {VALID}")
             case _:
                 return Step(action=action, observation=f"That is no action. {VALID}")
