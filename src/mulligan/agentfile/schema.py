@@ -137,7 +137,7 @@ class MemoryTable(Table):
 
 
 class EvaluateTable(Table):
-    """Who judges instead of the reflector. Every other key is a setting of that evaluator."""
+    """The evaluator that judges instead of the reflector. Every other key is a setting of that evaluator."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -151,7 +151,7 @@ class EvaluateTable(Table):
 
 
 class ReflectTable(Table):
-    """Who reflects on a failed trial. Every other key is a setting of that reflector."""
+    """The reflector for failed trials. Every other key is a setting of that reflector."""
 
     model_config = ConfigDict(extra="allow")
 

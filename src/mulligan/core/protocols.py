@@ -68,7 +68,7 @@ class Adapts(Protocol):
     def decide(self, episode: Episode) -> Decision:
         """Decides whether to reflect, at which temperature to sample and when to stop.
 
-        Called before every attempt, including the first, and after each failed try that may be reflected on. The
+        Called before every attempt, including the first, and after each failed try that allows reflection. The
         answer must depend only on the episode, so that a resumed episode continues in the same way.
         """
         ...
