@@ -36,7 +36,7 @@ async def test_an_empty_id_is_not_the_beginning_of_the_only_lesson(tmp_path: Pat
 
 
 async def test_the_sign_for_all_banks_is_no_name_of_one(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="agent_id must be a name of one agent"):
+    with pytest.raises(InvalidInput, match="agent_id must be the name of one agent"):
         a_bank(tmp_path / "m.db", "*")
     with pytest.raises(InvalidInput, match="bank must be the name of one agent"):
         await mulligan.solve("Say a.", model=ScriptedModel([]), judge=bool, bank="*")

@@ -92,7 +92,7 @@ def open_bank(
         wrap: called with the bank's model, returns the model that the bank uses instead.
     """
     for name, value, right, wanted in (
-        ("agent_id", agent_id, isinstance(agent_id, str) and agent_id != "*", "a name of one agent"),
+        ("agent_id", agent_id, isinstance(agent_id, str) and agent_id != "*", "the name of one agent"),
         ("store", store, hasattr(store, "lessons"), "an open store, as open_store(ADDRESS) returns"),
         ("embedder", embedder, isinstance(embedder, str) or hasattr(embedder, "embed"), "a name or an embedder"),
         ("settings", settings, isinstance(settings, Mapping), "a mapping"),

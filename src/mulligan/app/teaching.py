@@ -40,10 +40,11 @@ async def _notice_harm(bank: Bank, notice: Notice) -> None:
 
 
 async def teach(bank: Bank, episode: Episode, notice: Notice, *, learns: bool = True) -> None:
-    """Lets the bank learn from an episode that is over, and reports the result. A bank that does not learn is told the
-    outcome.
+    """Lets the bank learn from an episode that is over, and reports the result.
 
     Nothing is learned twice, nor from an episode whose answer nobody could confirm, or whose task has no answer.
+
+    learns: False only tells the bank the outcome.
     """
     if not learns:
         await tell_outcome(bank, episode, notice)

@@ -138,7 +138,7 @@ def _refusal(errors: Sequence[Sequence[Any] | None]) -> str | None:
         return None
     _, _, message, line, text = refusals[0]
     where = f" in line {line} of the code: `{text}`" if line else ""
-    return f"{UNDECIDED}: the sandbox does not permit what happens{where} ({message}). It has no network."
+    return f"{UNDECIDED}: the sandbox refused an operation{where} ({message}). It has no network."
 
 
 def _loading(error: Sequence[Any], seconds: float) -> str:
