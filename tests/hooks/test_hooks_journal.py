@@ -192,6 +192,25 @@ def test_errors_that_nobody_has_read_are_not_among_the_frequent(home: Path) -> N
         assert [one[0] for one in journal.frequent("p", 1)] == ["d2"]
 
 
+def test_a_failure_that_is_read_twice_is_one_command_whatever_keys_its_error_has(home: Path) -> None:
+    with Journal() as journal:
+        session = journal.seen(START, "p")
+        for _ in range(2):  # the process may have been killed before it moved the cursor
+            journal.failed(FAILED, "p", "d1", "words", at=5.0)
+            journal.note_errors(session, [("c1", 5.0, ("d1", "d2", "d3"))])
+        assert [one.digest for one in journal.failed_commands("p")] == ["d1"]
+        assert journal.frequent("p") == [("d1", "words", 1, 1)]
+        assert journal.recent_sessions("p", 9) == [{"d1", "d2", "d3"}]
+
+
+def test_the_newest_sessions_come_first_without_the_current_one(home: Path) -> None:
+    with Journal() as journal:
+        for n in range(5):
+            journal.failed(FAILED._replace(session=f"s{n}"), "p", f"d{n}", "words")
+            journal.seen(START._replace(session=f"s{n}"), "p")
+        assert journal.recent_sessions("p", 3, current="s4") == [{"d3"}, {"d2"}, {"d1"}]
+
+
 def test_the_bank_is_told_only_where_the_error_was_at_stake(home: Path) -> None:
     with Journal() as journal:
         journal.seen(START, "p")

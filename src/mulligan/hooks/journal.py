@@ -384,8 +384,9 @@ class Journal(JournalFile):
             )
             if not inserted.rowcount:
                 self._db.execute(
-                    "UPDATE failures SET words = ? WHERE agent = ? AND session = ? AND call = ? AND words = ''",
-                    (words[:200], *mine, notice.call),
+                    "UPDATE failures SET words = ? WHERE agent = ? AND session = ? AND call = ? AND digest = ? "
+                    "AND words = ''",
+                    (words[:200], *mine, notice.call, digest),
                 )
                 return False
             self._db.execute(
