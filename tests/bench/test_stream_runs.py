@@ -350,7 +350,7 @@ async def test_a_stream_is_no_run(store: Store, tmp_path: Path) -> None:
         await resume_benchmark(run.id, model=model, store=store)
     with pytest.raises(InvalidInput, match=f"bench stream --resume {run.id}"):
         await read_run(store, run.id)
-    with pytest.raises(InvalidInput, match="is not a stream"):
+    with pytest.raises(InvalidInput, match="is a single run, not a stream"):
         await resume_stream(f"{run.id}-none-1", model=model, store=store)
 
 

@@ -62,12 +62,7 @@ def _split_names(ctx: click.Context, option: click.Parameter, value: str) -> lis
     "--tasks", type=int, default=TASKS, show_default=True, metavar="N", help="Number of tasks in each stream."
 )
 @click.option(
-    "--orders",
-    type=int,
-    default=ORDERS,
-    show_default=True,
-    metavar="N",
-    help="Number of different orders of the tasks.",
+    "--orders", type=int, default=ORDERS, show_default=True, metavar="N", help="Number of different task orders."
 )
 @click.option("--seed", type=int, default=SEED, show_default=True, metavar="N", help="Seed for generating the streams.")
 @click.option("--model", "-m", metavar="MODEL", help="The model that acts (default: the scripted reader).")

@@ -40,9 +40,7 @@ SET_BY_ARMS = ("restarts", "samples", "scale", "cases", "shuffle", "parallel", "
     metavar="A,B,…",
     help=f"The memories to compare: {', '.join(shipped_arms())}, or ./mine.toml.",
 )
-@click.option(
-    "--orders", type=int, default=5, show_default=True, metavar="N", help="Number of different orders of the cases."
-)
+@click.option("--orders", type=int, default=5, show_default=True, metavar="N", help="Number of different case orders.")
 @click.option(
     "--control",
     "controls",
