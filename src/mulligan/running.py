@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from mulligan.models.providers import MissingKey
     from mulligan.models.tool_answers import call_of, in_json
     from mulligan.recording.bridge import portal
-    from mulligan.recording.drivers import check_resumable, versions
+    from mulligan.recording.drivers import check_resumable
     from mulligan.recording.journal import JournaledBank, NoJournal, StoredJournal
     from mulligan.recording.ledger import Entry, Ledger
     from mulligan.recording.outages import Outages
@@ -85,7 +85,7 @@ _HOMES = {
     "models.providers": "MissingKey",
     "models.tool_answers": "call_of in_json",
     "recording.bridge": "portal",
-    "recording.drivers": "check_resumable versions",
+    "recording.drivers": "check_resumable",
     "recording.journal": "JournaledBank NoJournal StoredJournal",
     "recording.ledger": "Entry Ledger",
     "recording.outages": "Outages",
@@ -156,7 +156,6 @@ __all__ = [
     "taken_by",
     "teach",
     "to_json",
-    "versions",
 ]
 
 

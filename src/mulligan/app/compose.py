@@ -38,7 +38,6 @@ from mulligan.core.protocols import (
 from mulligan.core.records import Head, Spec, Task
 from mulligan.models.gate import Gate, check_prices
 from mulligan.models.sight import Describer, sees
-from mulligan.recording.drivers import versions
 from mulligan.recording.journal import JournaledBank, JournaledEvaluator, NoJournal
 from mulligan.reflectors._condensing import Condensing
 from mulligan.reflectors._editing import Decide, Edited
@@ -165,7 +164,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
         recipe.top_k,
     )
     head = Head(
-        versions(),
+        Head.versions_of(),
         build.models,
         recipe.to_json(),
         build.prompts.used,

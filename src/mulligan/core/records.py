@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
@@ -533,6 +533,19 @@ class Head:
     prompts: Mapping[str, str] = field(default_factory=_no_text)
     files: Mapping[str, str] = field(default_factory=_no_text)
     seed: int = 0
+
+    @staticmethod
+    @cache
+    def versions_of(*packages: str) -> Mapping[str, str]:
+        """The versions that a record holds: of Mulligan, of these packages, of Python and of the system."""
+        import platform
+        from importlib.metadata import version
+
+        return {
+            **{name: version(name) for name in ("mulligan", *packages)},
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+        }
 
 
 @dataclass(frozen=True)

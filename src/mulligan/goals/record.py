@@ -19,7 +19,6 @@ from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, 
 from mulligan.core.turns import Turn
 from mulligan.goals.database import FILE, Row
 from mulligan.goals.state import ACTIVE, DONE, NEW_TRIES, NO_PROGRESS, OPEN, PASSED, PAUSED, Goals
-from mulligan.recording.drivers import versions
 from mulligan.recording.ledger import Ledger
 from mulligan.store import open_store
 
@@ -78,7 +77,7 @@ def _begun(goal: Row, work: Row, at: float) -> Episode:
     }
     task = Task(f"{goal.label} passes in {goal.folder}")
     models = {"evaluator": goal.settings["model"]} if "rubric" in goal.settings else {}
-    head = Head(versions(), models, settings)
+    head = Head(Head.versions_of(), models, settings)
     return Episode(f"{work.episode}.1", task, work.episode, "", Plan(reflects=False), head, started=round(at, 3))
 
 

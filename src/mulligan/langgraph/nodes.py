@@ -67,7 +67,6 @@ from mulligan.running import (
     portal,
     teach,
     to_json,
-    versions,
 )
 
 Approve: TypeAlias = Callable[[AIMessage, str, str, int], tuple[AIMessage, ToolMessage | None]]
@@ -422,4 +421,4 @@ def episode_head(models: Mapping[str, Any], prompts: Mapping[str, str], settings
         prompts: sha256 by name.
     """
     ids = {role: ", ".join(map(model_id, models_in(model))) for role, model in models.items()}
-    return Head(versions("langgraph", "langchain-core"), ids, {"led_by": "langgraph", **settings}, prompts)
+    return Head(Head.versions_of("langgraph", "langchain-core"), ids, {"led_by": "langgraph", **settings}, prompts)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Brief, StepRow
@@ -15,18 +13,6 @@ ASKED = "ask_graph"
 """The setting of a record that holds how a graph database was asked, which is needed to resume the run."""
 SENTENCE = "answer"
 """The journal step that holds the answer to a question as a sentence."""
-
-
-@cache
-def versions(*packages: str) -> Mapping[str, str]:
-    """The versions that a record holds: of Mulligan, of these packages, of Python and of the system."""
-    from importlib.metadata import version
-
-    return {
-        **{name: version(name) for name in ("mulligan", *packages)},
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-    }
 
 
 def led_by_client(episode: Episode | Brief) -> bool:

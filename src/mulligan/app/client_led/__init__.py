@@ -23,7 +23,7 @@ from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, StepResult
 from mulligan.core.errors import NotFound, OutOfOrder
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Head, Plan, Task
-from mulligan.recording.drivers import led_by_client, versions
+from mulligan.recording.drivers import led_by_client
 from mulligan.recording.holders import owner
 from mulligan.recording.ledger import Ledger
 
@@ -93,7 +93,7 @@ class ClientLed:
     async def _create(self, step: ClientStep, task: str, agent: str) -> Episode:
         run = secrets.token_hex(6)
         settings = {"led_by": "client", "trials": step.trials, "depth": self._depth}
-        head = Head(versions(), settings=settings)
+        head = Head(Head.versions_of(), settings=settings)
         episode = Episode(f"{run}.1", Task(task), run, agent, Plan(), head, started=round(time.time(), 3))
         await self._ledger.begin(episode)
         return episode
