@@ -240,6 +240,7 @@ def test_every_text_is_looked_at_and_masked() -> None:
         {"description": evil},
         {"content": evil},
         {"query": evil},
+        {"other_queries": (evil,)},
         {"kind": evil},
         {"tags": (evil,)},
         {"context": {"a": [{"b": evil}]}},

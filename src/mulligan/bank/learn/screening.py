@@ -105,8 +105,8 @@ def visible(text: str) -> str:
 def _texts(lesson: Lesson) -> list[str]:
     """All texts of a lesson. The title often names what the content acts on, so these two are one text."""
     content = lesson.content.removeprefix("fails: ")  # hooks begin a quotation with it
-    texts = [f"{lesson.title}.\n{content}", lesson.description, lesson.query, lesson.kind, *lesson.tags]
-    texts.append(lesson.origin.reason)
+    texts = [f"{lesson.title}.\n{content}", lesson.description, lesson.query, *lesson.other_queries, lesson.kind]
+    texts += [*lesson.tags, lesson.origin.reason]
     _each_text(dict(lesson.context), lambda text, _: texts.append(text))
     return texts
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mulligan.bank.learn.facts import claims, contradicts, keys, names_in, shows_more
-from mulligan.bank.learn.screening import addition_of, fingerprint
+from mulligan.bank.learn.screening import addition_of, fingerprint, flags_of
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.terms import embedding_text, search_text, terms_of
@@ -227,8 +227,11 @@ class LessonWriter:
         await self.change(fact.agent_id, fact.id, "doubted", doubted, detail=detail_of(why))
 
     async def remember_task(self, agent_id: str, id: str, query: str) -> None:
-        """Makes an active lesson found by the words of this task, too. query: the task of its twin, as screened."""
-        if not query.strip():
+        """Makes an active lesson found by the words of this task, too, unless the task earns flags.
+
+        query: the task of its twin, as screened.
+        """
+        if not query.strip() or flags_of(query):
             return
 
         def remembered(now: Lesson) -> Lesson:
