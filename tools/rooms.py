@@ -41,7 +41,7 @@ LAYERS: Mapping[str, Collection[str]] = {
 SIDE_HOUSES = LAYERS["side houses"]
 """They import one another where `SIDEWAYS` says so; all below is the middle."""
 
-MOST_NAMES = 182
+MOST_NAMES = 181
 """The most names that side houses may import from the middle. It may only become less; the goal is 180."""
 
 SIDEWAYS = {

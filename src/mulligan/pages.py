@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mulligan.app.episode_pages import EpisodePages
     from mulligan.app.story import RunState, run_state
-    from mulligan.bank.exchange.lesson_page import LessonPage, bank_title
+    from mulligan.bank.exchange.lesson_page import LessonPage
     from mulligan.bank.recall.prompt_text import held_back
     from mulligan.bench.report.shown import BenchReport
     from mulligan.core.benchmarks import CaseResult
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "app.episode_pages": "EpisodePages",
     "app.story": "RunState run_state",
-    "bank.exchange.lesson_page": "LessonPage bank_title",
+    "bank.exchange.lesson_page": "LessonPage",
     "bench.report.shown": "BenchReport",
     "bank.recall.prompt_text": "held_back",
     "core.benchmarks": "CaseResult",
@@ -71,7 +71,6 @@ __all__ = [
     "RunState",
     "Table",
     "answer_of",
-    "bank_title",
     "count",
     "fragment",
     "harmless",

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from mulligan.app.teaching import restore_command
 from mulligan.bank.exchange.audit import Decided
-from mulligan.bank.exchange.lesson_page import LessonPage, bank_title
+from mulligan.bank.exchange.lesson_page import LessonPage
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, columns, drawn, on_terminal, one_line
@@ -43,10 +43,11 @@ def lesson_rows(lessons: Sequence[Lesson], *, banks: bool) -> str:
     states = not on_terminal() or any(LessonPage(lesson).state != "active" for lesson in lessons)
     of_some = (*(("bank",) if banks else ()), *(("state",) if states else ()), "nature", *some)
     headings = ("id", *of_some, "learned from", "uses", "created", "title")
+    name_of = LessonPage.bank_title if on_terminal() else bank_name
     rows = [
         (
             lesson.id[:SHORT],
-            *((bank_title(lesson.agent_id) if on_terminal() else bank_name(lesson.agent_id),) if banks else ()),
+            *((name_of(lesson.agent_id),) if banks else ()),
             *((LessonPage(lesson).state,) if states else ()),
             lesson.nature if lesson.confirmed else f"{lesson.nature}?",
             *(one_line(LessonPage(lesson).brief.get(name, "-"), 30) for name in some),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mulligan.bank.bank import Bank
-from mulligan.bank.exchange.lesson_page import bank_title
+from mulligan.bank.exchange.lesson_page import LessonPage
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home_path
 from mulligan.core.lessons import Selection
@@ -122,8 +122,8 @@ class HookRecord:
         status = self.status
         withheld_again, withheld = status.again("withheld")
         said = {
-            "Project": bank_title(status.project).removeprefix("project "),
-            "Bank": bank_title(status.bank) if status.bank != status.project else "",
+            "Project": LessonPage.bank_title(status.project).removeprefix("project "),
+            "Bank": LessonPage.bank_title(status.bank) if status.bank != status.project else "",
             "Paused": ", ".join(one or "everywhere" for one in status.paused),
             "Same error again when withheld": f"{withheld_again} of {withheld}" if withheld else "",
             "Calls denied": str(sum(one.way == "denied" for one in status.shown) or ""),

@@ -22,7 +22,6 @@ from mulligan.pages import (
     Fence,
     LessonPage,
     Quote,
-    bank_title,
     count,
     fragment,
     one_line,
@@ -140,7 +139,7 @@ def environment() -> Environment:
         blocks=blocks,
         chart=chart,
         start=start,
-        bank=bank_title,
+        bank=LessonPage.bank_title,
         page=LessonPage,
     )
     return templates

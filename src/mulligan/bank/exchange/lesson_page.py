@@ -117,6 +117,15 @@ class LessonPage:
         expired = self.lesson.state == "active" and self.lesson.is_expired(time.time())
         return "expired" if expired else self.lesson.state
 
+    @staticmethod
+    def bank_title(agent_id: str) -> str:
+        """The name of a bank for people: a project's bank is named after its folder."""
+        if not agent_id:
+            return "default"
+        kind, _, path = agent_id.partition(":")
+        folder = PurePosixPath(path.removesuffix("/.git")).name if kind == "project" else ""
+        return f"project {folder}" if folder else agent_id
+
     @property
     def brief(self) -> dict[str, str]:
         """The fields, in words, that lists and recalls show besides the nature and the outcome."""
@@ -313,15 +322,6 @@ async def outcomes_of(receipt: Callable[[str], Awaitable[Receipt]], versions: Se
             if known:
                 outcomes[id] = known[0]
     return outcomes
-
-
-def bank_title(agent_id: str) -> str:
-    """The name of a bank for people: a project's bank is named after its folder."""
-    if not agent_id:
-        return "default"
-    kind, _, path = agent_id.partition(":")
-    folder = PurePosixPath(path.removesuffix("/.git")).name if kind == "project" else ""
-    return f"project {folder}" if folder else agent_id
 
 
 def _nature(lesson: Lesson) -> str:
