@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mulligan.bank.exchange.lesson_page import LessonPage
     from mulligan.bank.recall.prompt_text import held_back
     from mulligan.bench.report.shown import BenchReport
-    from mulligan.core.benchmarks import CaseResult
     from mulligan.core.rates import rate
     from mulligan.hooks.record import HookRecord
     from mulligan.text.arguments import renamed
@@ -38,7 +37,6 @@ _HOMES = {
     "bank.exchange.lesson_page": "LessonPage",
     "bench.report.shown": "BenchReport",
     "bank.recall.prompt_text": "held_back",
-    "core.benchmarks": "CaseResult",
     "core.rates": "rate",
     "hooks.record": "HookRecord",
     "text.arguments": "renamed",
@@ -58,7 +56,6 @@ __all__ = [
     "STATES",
     "BenchReport",
     "Block",
-    "CaseResult",
     "Chart",
     "Curve",
     "EpisodePages",

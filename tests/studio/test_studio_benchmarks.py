@@ -49,6 +49,7 @@ async def test_runs_are_compared_by_curves_tables_and_cases() -> None:
     assert "66.7%" in page  # of a1 after two trials: the error is left out
     assert "Case by case (4)" in page
     assert 'href="/runs/a1.1.1"' in page
+    assert ">0 → 1</span>" in page
     assert "95 % interval" in page
     assert "Case by case (3)" in failures
     assert one.status_code == 200

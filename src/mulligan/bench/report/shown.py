@@ -26,7 +26,7 @@ class BenchReport:
         curve, by_tries: the learning curve as a chart and as a table.
         spending, spent: what success costs, as a chart and as a table.
         details: all other figures, with headings from level 3.
-        results: the results of the cases of each run.
+        cases: the cases by id, each with its result in each run. None: it has not ended there.
     """
 
     labels: Sequence[str]
@@ -36,7 +36,7 @@ class BenchReport:
     spending: Chart
     spent: Block
     details: Sequence[Block]
-    results: Sequence[Sequence[CaseResult]]
+    cases: Mapping[str, Sequence[CaseResult | None]]
 
     @classmethod
     async def of(cls, store: Store, ids: Sequence[str]) -> BenchReport:
@@ -47,8 +47,9 @@ class BenchReport:
             replace(block, level=min(block.level + 1, 6)) if isinstance(block, Heading) else block
             for block in page(report)[1 + len(result) :]
         ]
-        results = [run.recorded.results for run in report.runs]
-        return cls(report.labels, result, by_tries(report), solved_by_tries(report), chart, spent, lowered, results)
+        by_run = [{result.case: result for result in run.recorded.results} for run in report.runs]
+        cases = {id: [results.get(id) for results in by_run] for run in by_run for id in run}
+        return cls(report.labels, result, by_tries(report), solved_by_tries(report), chart, spent, lowered, cases)
 
     @staticmethod
     async def rows(store: Store, limit: int) -> Sequence[BenchRow]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.pages import BenchReport, CaseResult
+from mulligan.pages import BenchReport
 from mulligan.plugins import InvalidInput
 from mulligan.studio.rendering import PAGE_ROWS, render, studio_of, with_query
 
@@ -25,17 +24,6 @@ FILTERS: Mapping[str, str] = {
     "differ": "with different results",
 }
 """The choices of cases, by their names in an address."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """How a case ended in a run, and its scores after each trial. episodes: ids, one per sample or restart."""
-
-    status: str
-    mark: str
-    scores: str
-    text: str
-    episodes: Sequence[str]
 
 
 async def benchmarks(request: Request) -> Response:
@@ -60,7 +48,11 @@ async def compared(request: Request) -> Response:
         chart = report.curve if request.query_params.get("figure") == "curve" else report.spending
         return Response(chart.svg(alone=True), media_type="image/svg+xml")
     shown, after = request.query_params.get("show", ""), _number(request, "after", 0)
-    cases = _cases(report.results, shown)
+    cases = list(report.cases.items())
+    if shown == "failures":
+        cases = [(id, row) for id, row in cases if any(result is not None and not result.solved for result in row)]
+    if shown == "differ":
+        cases = [(id, row) for id, row in cases if len({result and result.status for result in row}) > 1]
     return render(
         request,
         "compared.html",
@@ -70,29 +62,11 @@ async def compared(request: Request) -> Response:
         spending_file=with_query(request, format="svg", figure="spending"),
         cases=cases[after : after + PAGE_ROWS],
         count=len(cases),
+        marks=MARKS,
         more=with_query(request, after=str(after + PAGE_ROWS)) if len(cases) > after + PAGE_ROWS else "",
         shown=shown,
         filters=[(name, text, with_query(request, show=name, after="")) for name, text in FILTERS.items()],
     )
-
-
-def _cases(results: Sequence[Sequence[CaseResult]], shown: str) -> Sequence[tuple[str, Sequence[Cell | None]]]:
-    """The cases of a choice, each with its result in each run. None: it has not ended there."""
-    by_run = [{result.case: result for result in of_run} for of_run in results]
-    ids = dict.fromkeys(result.case for of_run in results for result in of_run)
-    cases = [(id, [of_run.get(id) for of_run in by_run]) for id in ids]
-    if shown == "failures":
-        cases = [(id, row) for id, row in cases if any(result is not None and not result.solved for result in row)]
-    if shown == "differ":
-        cases = [(id, row) for id, row in cases if len({result and result.status for result in row}) > 1]
-    return [(id, [result and _cell(result) for result in row]) for id, row in cases]
-
-
-def _cell(result: CaseResult) -> Cell:
-    scores = result.episodes[0].scores if result.episodes else ()
-    score_line = " → ".join("?" if score is None else f"{score:g}" for score in scores)
-    text = result.text if result.status == "error" else ""  # any other text may reveal the target
-    return Cell(result.status, MARKS[result.status], score_line, text, [mark.episode for mark in result.episodes])
 
 
 async def one_run(request: Request) -> Response:
