@@ -9,7 +9,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[1]
-LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 PAGE = re.compile(r"\[([^\]\n]+)\]\(([\w/.-]+)\.md\)")
 CARD = re.compile(r"^- \[([^\]]+)\]\(([\w/.-]+)\.md\): (.*)$", re.MULTILINE)
 WAYS, START = "Five ways in", "Start"

@@ -149,5 +149,5 @@ def test_a_setting_that_was_removed_says_what_to_do(tmp_path: Path) -> None:
     [("agent_id", 3), ("store", "mine.db"), ("embedder", 3), ("settings", 3), ("config", {}), ("project", 3)],
 )
 def test_a_bank_names_the_argument_of_a_wrong_type(name: str, value: object) -> None:
-    with pytest.raises(InvalidInput, match=rf"^{name} must be an? .*, not "):
+    with pytest.raises(InvalidInput, match=rf"^{name} must be (an?|the) .*, not "):
         Bank.open(**{name: value})  # pyright: ignore[reportArgumentType]
