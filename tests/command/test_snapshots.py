@@ -156,7 +156,7 @@ async def test_what_cannot_work_is_refused_with_a_way_out(tmp_path: Path, monkey
         assert EPISODE.id not in os.listdir(data), f"refused, and left behind: {says}"
     with pytest.raises(InvalidInput, match="worktree, copy or in_place"):
         GitWorkspace(folder=str(dirty), mode="elsewhere", data=data)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidInput, match="cannot"):
+    with pytest.raises(InvalidInput, match="must be a valid name"):
         await GitWorkspace(folder=str(dirty), data=data).open(Episode("../up", Task("x")))
     monkeypatch.setenv("GIT_DIR", "/elsewhere")
     with pytest.raises(InvalidInput, match="GIT_DIR is set"):

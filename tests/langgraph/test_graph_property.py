@@ -24,6 +24,7 @@ from mulligan.core.records import Attempt, Episode, Feedback, Head, Reflection, 
 from mulligan.langgraph import ScriptedChat, episode_of
 from mulligan.recording.ledger import with_quality
 from mulligan.store.sqlite import SqliteStore
+from mulligan.text.plain import count
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def by_hand(story: Story) -> tuple[Episode, int]:
             keep(Evaluated(n, Feedback(score >= story.good, said, score, "revise")))
         move = due(episode, limits)
         if isinstance(move, Stop):
-            exhausted = Stop("exhausted", f"{steps} of {story.steps} steps used")
+            exhausted = Stop("exhausted", f"{steps} of {count(story.steps, 'step')} used")
             keep(Stopped(exhausted if move.reason == "exhausted" else move))
             return episode, steps
         keep(Reflected(n, Reflection(f"lesson {n}")))

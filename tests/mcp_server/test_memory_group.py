@@ -260,7 +260,7 @@ async def test_room_is_limited() -> None:
         await submitted(client, group, "b" * 100)
         given = {"group_id": group, "trajectory": steps("c" * 1_500_000), "agent_id": "me"}
         said = await refused(client, "memory_group", action="submit", **given)
-        assert "at most 4,000,000 are accepted in all" in said["message"]
+        assert "at most 4,000,000 are accepted in total" in said["message"]
         for _ in range(49):
             await opened(client)
         said = await refused(client, "memory_group", action="open", query=QUERY, agent_id="me")

@@ -131,15 +131,18 @@ LISTENS = (
 @pytest.mark.parametrize("beside", [False, True])
 async def test_what_the_sandbox_does_not_permit_is_no_failure_of_the_code(judge: Judge, beside: bool) -> None:
     settings = {"tests_run": "beside"} if beside else {}
-    feedback = await judge(LISTENS, "assert port() == 1", **settings)
+    tests = "import urllib.request\nassert port() == 1"
+    feedback = await judge(LISTENS, tests, **settings)
     assert feedback.passed is None
     assert "the sandbox refused an operation in line 3 of the code" in feedback.text
-    feedback = await judge(LISTENS, "assert port() == 1\nassert not issubclass(int, int)", **settings)
-    assert feedback.passed is False
+    assert (await judge(LISTENS, f"{tests}\nassert not issubclass(int, int)", **settings)).passed is False
+    assert (await judge(LISTENS, "assert port() == 1", **settings)).passed is False, "these tests need no network"
 
 
 async def test_loading_what_the_sandbox_does_not_permit_is_no_failure_either(judge: Judge) -> None:
-    feedback = await judge("import socket\nserver = socket.socket()\ndef f(): return 1", "assert f() == 1")
+    feedback = await judge(
+        "import socket\nserver = socket.socket()\ndef f(): return 1", "from http.client import OK\nassert f() == 1"
+    )
     assert feedback.passed is None
     assert "line 2 of the code" in feedback.text
 

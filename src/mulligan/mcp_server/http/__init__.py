@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -63,14 +64,16 @@ async def serve_http(
     which: str,
     listening: Listening,
     tell: Callable[[str], object],
+    stop: asyncio.Event | None = None,
 ) -> None:
-    """Serves until SIGTERM, SIGINT or SIGHUP; then lets calls in flight finish.
+    """Serves until SIGTERM, SIGINT or SIGHUP, or until `stop` is set; then lets calls in flight finish.
 
     Args:
         service: what the tools work on; closed at the end.
         which: the tools to serve, as in `select_tools`.
         listening: how to listen.
         tell: called with the URL once the server answers.
+        stop: ends the server when it is set; signals are then left alone.
 
     Raises:
         InvalidInput: a setting is invalid, or the port is taken; nothing was served.
@@ -88,7 +91,7 @@ async def serve_http(
         from mulligan.mcp_server.http.site import Site  # starlette, uvicorn
 
         async with background_learning(service):
-            await Site(service, which, listening, bound).serve(tell)
+            await Site(service, which, listening, bound).serve(tell, stop)
     finally:
         bound.listening.close()
         await service.close()

@@ -102,11 +102,11 @@ class Site:
             expose_headers=("Mcp-Session-Id", "Retry-After", "WWW-Authenticate"),
         )
 
-    async def serve(self, tell: Callable[[str], object]) -> None:
+    async def serve(self, tell: Callable[[str], object], stop: asyncio.Event | None) -> None:
         listening = self._listening
         server = Server(self._app, self._policy, listening.proxies, listening.drain, lambda: tell(self._url))
         with self._watched:
-            await server.serve_until(None, self._bound.listening, self._end)
+            await server.serve_until(stop, self._bound.listening, self._end)
 
     async def _end(self) -> None:
         """Lets the requests in flight finish, then ends what is still open."""

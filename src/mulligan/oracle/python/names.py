@@ -19,6 +19,9 @@ _TOUCHY = frozenset({"inspect", "asyncio", "unittest", "threading", "gc", "weakr
     *("tempfile", "shutil", "logging", "warnings", "locale", "signal", "socket", "multiprocessing", "concurrent"),
     *("contextvars", "importlib", "builtins", "sqlite3", "doctest", "pickle", "atexit", "resource", "fileinput"),
 }
+_NETWORK = frozenset({"socket", "socketserver", "http", "urllib", "xmlrpc", "ssl", "smtplib", "ftplib"}) | {
+    *("imaplib", "poplib", "requests", "httpx", "aiohttp", "websockets"),
+}
 _CAPTURES = frozenset({"redirect_stdout", "redirect_stderr", "stdout", "stderr", "stdin", "settrace", "_getframe"}) | {
     *("get_type_hints", "signature", "wraps", "singledispatch", "warns", "deprecated_call"),
 }
@@ -187,6 +190,11 @@ def foreign(code: str) -> frozenset[str]:
     parsed."""
     modules = re.findall(r"^[ \t]*(?:import|from)[ \t]+(\w+)", code, re.MULTILINE)
     return frozenset(modules) - sys.stdlib_module_names - {SOLUTION, "pytest", "__future__"}
+
+
+def uses_network(tree: ast.Module) -> bool:
+    """Whether the tests import a module that opens sockets. The sandbox permits none."""
+    return not _NETWORK.isdisjoint(_modules(tree))
 
 
 def needs_process(tree: ast.Module, names: Names) -> str | None:

@@ -14,7 +14,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.oracle.python import wire
 from mulligan.oracle.python.instrument import MAX_POINTS, Instrument, Point, Test, helpers
 from mulligan.oracle.python.literals import folded, unfolded
-from mulligan.oracle.python.names import SOLUTION, Names, foreign, names_in, needs_process
+from mulligan.oracle.python.names import SOLUTION, Names, foreign, names_in, needs_process, uses_network
 
 _RESERVED = 100_000
 """Characters that are reserved for the code of an attempt."""
@@ -35,6 +35,7 @@ class Plan:
         code: compiled and compressed.
         why: why the tests need the candidate in their own process; None if they do not.
         modules: the modules that the file imports and Python does not have.
+        uses_network: whether the file imports a module that opens sockets.
     """
 
     tests: tuple[Test, ...]
@@ -46,6 +47,7 @@ class Plan:
     names: Names
     why: str | None
     modules: frozenset[str] = field(default_factory=frozenset[str])
+    uses_network: bool = False
 
     @property
     def size(self) -> int:
@@ -106,6 +108,7 @@ def read(text: str, name: str = "tests.py") -> Plan:
         names,
         why,
         foreign(text),
+        uses_network(tree),
     )
     _check_size(plan, name)
     return plan
