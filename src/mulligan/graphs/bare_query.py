@@ -44,10 +44,13 @@ _LINE = re.compile(
     r"^[ \t]*(?:(?:[-*>]|\d{1,2}[.)]|\w{1,20}\$)[ \t]+)?(?=(?:OPTIONAL\s+)?MATCH\s*\()|(?<=[:!] )(?=MATCH\s*\()",
     re.MULTILINE,
 )
+_SENTENCE = r"[A-Z][a-z']+,? [a-z]"
+_ABOUT = r"(?:This|It|The) [a-z]+ [a-z]|(?:Explanation|Note): [A-Z][a-z]* [a-z]"
 _WORDS_BEHIND = re.compile(
-    r"\n[ \t]*\n\s*(?=[*#-]|\d{1,2}[.)] |[A-Z][a-z']+,? [a-z])|(?<=;)\s*(?=[A-Z][a-z']+,? [a-z])"
-    r"|\n(?=(?:This|It|The) [a-z]+ [a-z]|(?:Explanation|Note): [A-Z][a-z]* [a-z])"
+    rf"\n[ \t]*\n\s*+((?=[*#-]|\d{{1,2}}[.)] |{_SENTENCE}|(?<=\n)(?:{_ABOUT})))?"
+    rf"|(?<=;)\s*+((?={_SENTENCE}))|\n((?={_ABOUT}))"
 )
+"""Where sentences begin: an empty group says so. Without one it is a gap, which is matched so that it is read once."""
 _PLAIN = str.maketrans(
     {
         **dict.fromkeys(
@@ -116,7 +119,8 @@ def _taken_out(text: str) -> str:
 def _words_behind(text: str) -> int | None:
     """Return where sentences about the query begin, outside its strings and comments; None without any."""
     fixed = _FIXED.sub(lambda part: "'" * len(part[0]), text)
-    return next((found.start() for found in _WORDS_BEHIND.finditer(text) if fixed[found.start()] != "'"), None)
+    starts = (found.start() for found in _WORDS_BEHIND.finditer(text) if found.lastindex)
+    return next((start for start in starts if fixed[start] != "'"), None)
 
 
 def _outside(text: str, change: Callable[[str], str]) -> str:
