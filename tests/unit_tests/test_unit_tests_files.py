@@ -12,6 +12,7 @@ from mulligan.core.errors import InvalidInput, SandboxError
 from mulligan.core.protocols import Channel, Job, Ran
 from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
 from mulligan.evaluators.unit_tests import UnitTests
+from mulligan.oracle.python import fixtures, names
 from mulligan.oracle.python.plan import read
 
 Judge = Callable[..., Awaitable[Feedback]]
@@ -47,6 +48,10 @@ def test_a_tests_file_that_cannot_be_used_is_refused_with_file_and_line(tests: s
 
 
 @pytest.mark.slow
+def test_the_fixtures_that_a_file_may_ask_for_are_those_that_the_examiner_has() -> None:
+    assert fixtures.PYTEST_FIXTURES.keys() == names.PYTEST_FIXTURES
+
+
 def test_a_tests_file_that_is_too_large_for_the_wire_is_refused_before_anything_runs() -> None:
     noise = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=1_500_000))
     value = f"assert f({noise!r}) == 1\n"

@@ -17,6 +17,7 @@ from mulligan.core.errors import MulliganError
 from mulligan.core.protocols import TextMemory
 from mulligan.core.records import Attempt, Episode, Step, Task, Trial
 from mulligan.core.turns import Turn
+from mulligan.hooks.journal import PastSession
 from mulligan.hooks.learning import events_since, keep
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import HISTORY, MAX_LESSONS, MAX_RULES, Known, Reader
@@ -75,7 +76,7 @@ async def examine(
     """
     memories = dict[str, TextMemory]()
     exam = Exam()
-    had = dict[str, list[frozenset[str]]]()
+    past = dict[str, list[PastSession]]()
     ids = {old.folder: project_id(old.folder) for old in sessions if old.folder}
     with _empty_home():
         for n, old in enumerate(sorted(sessions, key=lambda one: one.at)):
@@ -89,19 +90,19 @@ async def examine(
                 continue
             if memory and project not in memories:
                 memories[project] = memory()
-            exam = await _session(exam, project, old, events, had.setdefault(project, []), memories.get(project))
+            exam = await _session(exam, project, old, events, past.setdefault(project, []), memories.get(project))
     return replace(exam, projects=len(set(ids.values())))
 
 
 async def _session(
-    exam: Exam, project: str, old: Old, events: Sequence[Turn], had: list[frozenset[str]], memory: TextMemory | None
+    exam: Exam, project: str, old: Old, events: Sequence[Turn], past: list[PastSession], memory: TextMemory | None
 ) -> Exam:
     """The figures with those of a session.
 
-    had: see `Journal.recent_sessions`, but with the newest at the end. This session is added.
+    past: the earlier sessions of the project, the newest at the end. This session is added.
     """
     with closing(Reader(project)) as reader:
-        rules: Sequence[Known] = () if old.subagent else reader.rules(had[: -HISTORY - 1 : -1])[:MAX_RULES]
+        rules: Sequence[Known] = () if old.subagent else reader.rules(past[: -HISTORY - 1 : -1])[:MAX_RULES]
         told = {one.id: one for one in rules}
         came: set[str] = set()
         failures = known = shown = done = needless = calls = 0
@@ -128,7 +129,8 @@ async def _session(
             shown += bool(met)
             done += _is_done(event, met, later)
     if not old.subagent:
-        had.append(frozenset({*told, *(key for event in events for key in keys_of(event, old.agent))}))
+        keys = frozenset(key for event in events for key in keys_of(event, old.agent))
+        past.append(PastSession(keys, frozenset(told)))
     _, found = find(State(old.agent, old.session), events)
     async with project_bank(project, embedder="none") as bank:
         kept = await keep(bank, found)

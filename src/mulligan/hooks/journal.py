@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from mulligan.core.light import TYPE_CHECKING, NamedTuple
 from mulligan.hooks.journal_file import JournalFile
 from mulligan.sessions.agents import agent
-from mulligan.sessions.events import DONE_PREFIX, Notice
+from mulligan.sessions.events import Notice
 
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias, TypeVar
@@ -85,6 +85,19 @@ class Shown(NamedTuple):
     again: bool | None
     done: bool = False
     digests: Sequence[str] = ()
+
+
+class PastSession(NamedTuple):
+    """What a session had.
+
+    Attributes:
+        errors: the keys of its errors.
+        shown, followed: the ids of the lessons that it was shown, and of those whose steps it then took.
+    """
+
+    errors: frozenset[str]
+    shown: frozenset[str] = frozenset()
+    followed: frozenset[str] = frozenset()
 
 
 class Failure(NamedTuple):
@@ -170,24 +183,21 @@ class Journal(JournalFile):
         )
         return [_session(row) for row in newest][::-1]
 
-    def recent_sessions(self, project: str, last: int, *, current: str = "") -> Sequence[frozenset[str]]:
-        """What the newest sessions of a project had, the newest first: of each the keys of its errors, and the ids of
-        the lessons that it was shown. If it did what a lesson says, the id is there again, behind `DONE_PREFIX`.
-
-        current: the session to leave out.
-        """
+    def recent_sessions(self, project: str, last: int, *, current: str = "") -> Sequence[PastSession]:
+        """The newest sessions of a project, the newest first. current: the session to leave out."""
         of_session = "WHERE t.agent = s.agent AND t.session = s.session"
-        ids = f"group_concat(lesson || CASE WHEN done THEN ' {DONE_PREFIX}' || lesson ELSE '' END, ' ')"
+        shown = f"FROM shown AS t {of_session} AND way = 'shown'"
         newest = (
             "SELECT agent, session, min(began) AS start FROM sessions WHERE project = ? AND session <> ? "
             "AND NOT forgotten GROUP BY agent, session ORDER BY start DESC LIMIT ?"
         )
         rows = self._db.execute(
             f"SELECT (SELECT group_concat(digest, ' ') FROM failures AS t {of_session}), "
-            f"(SELECT {ids} FROM shown AS t {of_session} AND way = 'shown') FROM ({newest}) AS s ORDER BY start DESC",
+            f"(SELECT group_concat(lesson, ' ') {shown}), (SELECT group_concat(lesson, ' ') {shown} AND done) "
+            f"FROM ({newest}) AS s ORDER BY start DESC",
             (project, current, last),
         )
-        return [frozenset(f"{errors or ''} {lessons or ''}".split()) for errors, lessons in rows]
+        return [PastSession(*(frozenset((ids or "").split()) for ids in row)) for row in rows]
 
     def is_due(self, *, besides: str = "") -> bool:
         """Whether there is something to learn from a session, except that one, in a folder that is not paused."""

@@ -12,19 +12,19 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 
 from mulligan.core.home import home_path
 from mulligan.core.late_pattern import LatePattern
 from mulligan.core.light import TYPE_CHECKING, NamedTuple, cast
 from mulligan.hooks.project import USER
-from mulligan.sessions.events import DONE_PREFIX, KEY, SHOWN
+from mulligan.sessions.events import KEY, SHOWN
 from mulligan.sessions.records import as_record, inner_list, record_in
 
 if TYPE_CHECKING:
     from typing import Any
 
     from mulligan.core.records import Lesson
+    from mulligan.hooks.journal import PastSession
 
 MAX_LESSONS, CHARACTERS = 3, 1000
 """Lessons and characters that are shown at once."""
@@ -123,7 +123,7 @@ class Known(NamedTuple):
             return 0
         return len({str(call).rpartition("/")[0] for call in cast("list[Any]", calls)})
 
-    def is_likely(self, recent: Sequence[AbstractSet[str]]) -> bool:
+    def is_likely(self, recent: Sequence[PastSession]) -> bool:
         """Whether its error is likely to occur in the next session. A habit never counts: its check has to fail first.
 
         A session without the error that did what the lesson says cannot tell: it may have avoided the error so. But an
@@ -131,17 +131,17 @@ class Known(NamedTuple):
 
         recent: see `Journal.recent_sessions`.
         """
-        came = [not session.isdisjoint(self.digests) for session in recent]
-        did = f"{DONE_PREFIX}{self.id}"
-        telling = [had for had, session in zip(came, recent, strict=True) if had or did not in session][:LAST]
+        came = [not session.errors.isdisjoint(self.digests) for session in recent]
+        pairs = zip(came, recent, strict=True)
+        telling = [had for had, session in pairs if had or self.id not in session.followed][:LAST]
         often = any(came[:LAST]) and sum(telling) >= max(OFTEN, LIKELY * len(telling))
         return often and not self.context.get("habit")
 
-    def is_wanted(self, recent: Sequence[AbstractSet[str]]) -> bool:
+    def is_wanted(self, recent: Sequence[PastSession]) -> bool:
         """Whether a person wants it at the next start. What was said once, without a word that it lasts, is shown to
         `LAST` of the recent sessions."""
         passing = self.context.get("inferred") and self.sessions < 2
-        return self.by_people and not (passing and sum(self.id in session for session in recent) >= LAST)
+        return self.by_people and not (passing and sum(self.id in session.shown for session in recent) >= LAST)
 
     @property
     def words(self) -> frozenset[str]:
@@ -215,7 +215,7 @@ class Reader:
         """All active lessons, with candidates, the newest first."""
         return self._lessons("1", ())
 
-    def rules(self, recent: Sequence[AbstractSet[str]]) -> Sequence[Known]:
+    def rules(self, recent: Sequence[PastSession]) -> Sequence[Known]:
         """The lessons for the start of a session: those of people, pinned ones, and those of likely errors.
 
         All others are shown when something fails. recent: see `Journal.recent_sessions`.

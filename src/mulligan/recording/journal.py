@@ -39,7 +39,7 @@ class StoredJournal:
         diverge: If a recorded request differs, names the entry to continue in, which gets the steps taken so far.
         observer: Called with each step that is done. Its errors are logged.
         known: Asked for the result of each step that is not in the record. If it has one, the step is not done.
-        lost: Called with an error of the record, which it may raise; else the drive goes on without a record.
+        lost: Called with the error when recording fails. Unless it raises, the episode continues without a record.
     """
 
     def __init__(

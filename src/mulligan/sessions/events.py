@@ -19,8 +19,6 @@ SHOWN = 200
 """Characters of a command that a lesson keeps."""
 KEY = "error:"
 """Begins the key by which the bank's store finds the lessons about an error; the digest of its signature follows."""
-DONE_PREFIX = "done:"
-"""Begins the id of a lesson that a session was shown and then followed, in `Journal.recent_sessions`."""
 
 
 QUESTION = """<mulligan-question>

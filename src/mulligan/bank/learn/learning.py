@@ -34,7 +34,7 @@ from mulligan.bank.learn.facts import (
 from mulligan.bank.learn.operations import Notekeeper
 from mulligan.bank.learn.screening import screened
 from mulligan.bank.learn.trajectory import pair_of, render
-from mulligan.bank.learn.writing import LessonWriter
+from mulligan.bank.learn.writing import LessonWriter, is_task_of
 from mulligan.bank.ports import ACCOUNTS, LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.choosing import PAGE
 from mulligan.bank.recall.notebook import entry_text
@@ -240,12 +240,15 @@ class Learning:
                 return True
             return bool(new) and new.items() <= stated.items() and not quotes_checks(fact)
 
-        drafts = [fact for episode in episodes for fact in facts_of(episode, project, contradicting)]
-        for fact in filter(is_known, drafts):
-            for other in known:
-                if claims(other).keys() & claims(fact).keys():
-                    await self._writer.remember_task(writes, other.id, screened(fact)[0].query)
-        drafts = [fact for fact in drafts if not is_known(fact)]
+        drafts = list[Lesson]()
+        for fact in (fact for episode in episodes for fact in facts_of(episode, project, contradicting)):
+            if not is_known(fact):
+                drafts.append(fact)
+                continue
+            query, checks = screened(fact)[0].query, claims(fact).keys()
+            for other, other_claims in zip(known, known_claims, strict=True):
+                if checks & other_claims.keys() and not is_task_of(other, query):
+                    await self._writer.remember_task(writes, other.id, query)
         if not drafts and not confirmed and not doubted:
             return ()
         payload: Json = {"facts": [to_json(fact) for fact in drafts], "confirmed": confirmed, "doubted": doubted}

@@ -235,9 +235,8 @@ class LessonWriter:
             return
 
         def remembered(now: Lesson) -> Lesson:
-            tasks = (now.query, *now.other_queries)
-            is_new = " ".join(query.split()) not in {" ".join(task.split()) for task in tasks}
-            if not is_new or now.state != "active" or now.nature == "query_pair" or len(tasks) > MAX_OTHER_QUERIES:
+            is_full = len(now.other_queries) >= MAX_OTHER_QUERIES
+            if is_full or now.state != "active" or now.nature == "query_pair" or is_task_of(now, query):
                 return now
             return replace(now, other_queries=(*now.other_queries, query))
 
@@ -302,6 +301,11 @@ class LessonWriter:
             else:
                 kept.append(entry)
         return kept, skipped
+
+
+def is_task_of(lesson: Lesson, query: str) -> bool:
+    """Whether the lesson is found by the words of this task already."""
+    return query.split() in [task.split() for task in (lesson.query, *lesson.other_queries)]
 
 
 def _same_entry(before: Lesson, after: Lesson) -> bool:

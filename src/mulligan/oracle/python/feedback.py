@@ -35,9 +35,8 @@ def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple
     if report["broken"]:
         text = f"The tests could not judge the code, they are broken themselves: {report['broken']}"
         return Feedback(None, shorter(text, _LINE), source=SOURCE, notes=notes)
-    errors = [detail["error"] for *_, detail in report["results"] if detail is not None]
     # The tests decide: an attempt that is refused something on purpose has failed.
-    if plan.uses_network and (refused := _refusal([report["loading"]] if report["loading"] else errors)):
+    if plan.uses_network and (refused := _refusal(report)):
         return Feedback(None, shorter(refused, _LINE), source=SOURCE, notes=notes)
     if report["loading"]:
         return failed(f"{_loading(report['loading'], seconds)} No test was run.", notes)
@@ -132,8 +131,10 @@ def _error(error: Sequence[Any], seconds: float) -> str:
     }.get(kind, message)
 
 
-def _refusal(errors: Sequence[Sequence[Any] | None]) -> str | None:
+def _refusal(report: Mapping[str, Any]) -> str | None:
     """What the sandbox refused, if nothing else failed: the code may be right."""
+    details = [detail for *_, detail in report["results"] if detail is not None]
+    errors = [report["loading"]] if report["loading"] else [detail["error"] for detail in details]
     refusals = [error for error in errors if error and error[1:3] == ["PermissionError", _NOT_PERMITTED]]
     if not refusals or len(refusals) < len(errors):
         return None

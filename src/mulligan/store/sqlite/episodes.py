@@ -216,11 +216,12 @@ def resolve(db: Connection, prefix: str) -> Sequence[str]:
     """The ids of the episodes with this id or run, or else of the one run that begins with it. Raises `NotFound`."""
     values = {"first": prefix, "last": prefix + LAST}
     rows: list[tuple[str, str]] = []
-    for condition in ("id = :first", "run = :first", "id >= :first AND id < :last OR run >= :first AND run < :last"):
+    conditions = "id = :first", "run = :first", "id >= :first AND id < :last OR run >= :first AND run < :last"
+    for condition in conditions if prefix else ():
         rows = db.execute(f"SELECT id, run FROM episodes WHERE {condition} ORDER BY n", values).fetchall()
         if rows:
             break
-    if not prefix or not rows:
+    if not rows:
         raise NotFound(f"No run or episode begins with {prefix!r}. To list the runs: mulligan runs list")
     runs = list(dict.fromkeys(run or id for id, run in rows))
     if len(runs) > 1:
