@@ -92,12 +92,13 @@ class PastSession(NamedTuple):
 
     Attributes:
         errors: the keys of its errors.
-        shown, followed: the ids of the lessons that it was shown, and of those whose steps it then took.
+        lessons: the ids of the lessons that it was shown.
+        remedies: of these, the ids of those whose steps it then took.
     """
 
     errors: frozenset[str]
-    shown: frozenset[str] = frozenset()
-    followed: frozenset[str] = frozenset()
+    lessons: frozenset[str] = frozenset()
+    remedies: frozenset[str] = frozenset()
 
 
 class Failure(NamedTuple):

@@ -133,7 +133,7 @@ class Known(NamedTuple):
         """
         came = [not session.errors.isdisjoint(self.digests) for session in recent]
         pairs = zip(came, recent, strict=True)
-        telling = [had for had, session in pairs if had or self.id not in session.followed][:LAST]
+        telling = [had for had, session in pairs if had or self.id not in session.remedies][:LAST]
         often = any(came[:LAST]) and sum(telling) >= max(OFTEN, LIKELY * len(telling))
         return often and not self.context.get("habit")
 
@@ -141,7 +141,7 @@ class Known(NamedTuple):
         """Whether a person wants it at the next start. What was said once, without a word that it lasts, is shown to
         `LAST` of the recent sessions."""
         passing = self.context.get("inferred") and self.sessions < 2
-        return self.by_people and not (passing and sum(self.id in session.shown for session in recent) >= LAST)
+        return self.by_people and not (passing and sum(self.id in session.lessons for session in recent) >= LAST)
 
     @property
     def words(self) -> frozenset[str]:
