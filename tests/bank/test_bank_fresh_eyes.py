@@ -70,6 +70,18 @@ async def test_a_merge_that_is_asked_for_again_is_the_same_work(tmp_path: Path) 
         assert (await bank.merge(ids)).work != asked.work
 
 
+async def test_a_merged_lesson_is_found_by_the_tasks_of_all_its_lessons(tmp_path: Path) -> None:
+    answer = {"title": "AB", "description": "When.", "content": "Both.", "reasoning": "", "abstraction_level": 1}
+    async with a_bank(tmp_path / "m.db", embedder="none") as bank:
+        first = await bank.add("A", "One thing.", query="Sum the invoices")
+        assert (await bank.add("A", "One thing.", query="Convert the currencies")).id == first.id
+        second = await bank.add("B", "Another thing.", query="Round the prices")
+        merged = await bank.merge([first.id, second.id], answer=answer | {"query": "Round the prices", "kind": ""})
+        assert (await bank.get(merged.lessons[0])).other_queries == ("Sum the invoices", "Convert the currencies")
+        recalled = await bank.recall("Convert the currencies")
+        assert [one.id for one in recalled.lessons] == list(merged.lessons)
+
+
 async def test_skip_still_counts_what_is_equal(tmp_path: Path) -> None:
     async with a_bank(tmp_path / "m.db", settings={"near_duplicates": "skip"}) as bank:
         first = await bank.add("Whole history", "Open the full history.")

@@ -154,7 +154,7 @@ def test_bad_input_is_reported_and_ends_with_2(mulligan: Run, command: tuple[str
 
 
 def test_nothing_is_here_yet(mulligan: Run) -> None:
-    assert mulligan("memory", "list") == (0, "", "No lessons match in this bank. To search all banks: --all-banks\n")
+    assert mulligan("memory", "list") == (0, "", "This bank has no lessons. To search all banks: --all-banks\n")
     assert mulligan("memory", "pending") == (0, "", "Nothing is pending.\n")
     assert mulligan("memory", "search", "x").err.startswith("No lesson was found.")
     assert not any(one["lessons"] for one in json.loads(mulligan("memory", "export").out)["agents"])

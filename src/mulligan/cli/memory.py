@@ -235,7 +235,9 @@ async def _list(banks: Sequence[Bank], state: str, quarantined: bool, limit: int
     which = Selection(states, limit=limit + 1, expired=True if state == "expired" else None, **given)
     found = [lesson for bank in banks for lesson in await bank.list(which)]
     lessons = newest(sorted(found, key=lambda lesson: -lesson.created), limit)
-    nothing = "No lessons match in this bank." + ("" if reading() is None else " To search all banks: --all-banks")
+    is_empty = not lessons and not any([await bank.list(Selection(STATES, limit=1)) for bank in banks])
+    nothing = "This bank has no lessons." if is_empty else "No lessons match in this bank."
+    nothing += "" if reading() is None else " To search all banks: --all-banks"
     rows = partial(memory_words.lesson_rows, banks=len(banks) > 1 or banks[0].agent_id is None)
     say_each(lessons, rows, nothing, as_json)
 

@@ -262,8 +262,7 @@ class LessonWriter:
                 known = [one for one in known if one.time <= fact.time]
                 old = [one for one in known if contradicts(new, claims(one)) or shows_more(fact, one)]
                 parents = tuple(dict.fromkeys(one.id for one in old))
-                tasks = dict.fromkeys(task for one in old for task in (one.query, *one.other_queries))
-                others = tuple(task for task in tasks if task and task != fact.query)[:MAX_OTHER_QUERIES]
+                others = other_queries(old, fact.query)
                 fact = replace(fact, origin=replace(fact.origin, parents=parents), other_queries=others)
                 entries[n] = replace(entry, lesson=fact, terms=terms_of(search_text(fact)))
         for fact in (one.lesson for one in entries if one.lesson.state == "active"):
@@ -301,6 +300,12 @@ class LessonWriter:
             else:
                 kept.append(entry)
         return kept, skipped
+
+
+def other_queries(lessons: Iterable[Lesson], query: str) -> tuple[str, ...]:
+    """The tasks of these lessons besides `query`, as the `other_queries` of the lesson that replaces them."""
+    tasks = dict.fromkeys(task for lesson in lessons for task in (lesson.query, *lesson.other_queries))
+    return tuple(task for task in tasks if task.strip() and task != query)[:MAX_OTHER_QUERIES]
 
 
 def is_task_of(lesson: Lesson, query: str) -> bool:

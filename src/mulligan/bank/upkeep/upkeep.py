@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from mulligan.bank.learn.admission import REPLAY
-from mulligan.bank.learn.writing import LessonWriter
+from mulligan.bank.learn.writing import LessonWriter, other_queries
 from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, StoreError
@@ -175,7 +175,10 @@ class Upkeep:
         """Stores the merged lesson in this answer. Raises `BadAnswer` if the answer cannot be used."""
         draft = self._ports.merging.take(lessons, answer)
         origin = Origin("merged", parents=tuple(lesson.id for lesson in lessons), by=by)
-        lesson = replace(self._writer.new_lesson(draft, agent_id), origin=origin, **_common(lessons))
+        tasks = other_queries(lessons, draft.query)
+        lesson = replace(
+            self._writer.new_lesson(draft, agent_id), origin=origin, other_queries=tasks, **_common(lessons)
+        )
         (entry,) = await self._writer.entries([lesson])
         quarantined = [lesson.id] if entry.lesson.state == "quarantined" else []
         result = {"lessons": [lesson.id], "quarantined": quarantined, "usage": dict(usage or {})}
