@@ -39,21 +39,21 @@ _RECORDS = {
 }
 
 _AGENT = """
-An agent is a folder with an `AGENT.md` in it. The file begins with front matter: lines of YAML between two lines of
-`---`, which give the agent's name and settings. The content below the front matter depends on the pattern:
+An agent is a folder that contains an `AGENT.md`. The file begins with front matter: YAML between two lines of `---`,
+which sets the agent's name and settings. The text below the front matter depends on the pattern:
 
-| `pattern` | what it does | its prompts |
+| `pattern` | what the agent does | prompts |
 |---|---|---|
 | `reflexion` | acts, lets its reflector judge, and tries again | [`act.md` and `reflect.md`](step.md) |
 | `react` | thinks and calls tools until it calls `finish` | the text of AGENT.md |
 | `oneshot` | answers with one model call | the text of AGENT.md |
 
-`mulligan add reflexion NAME` creates a folder that works immediately, and `mulligan lint` lists the mistakes in a
-folder, with file and line, before any model is called. A key that is not on this page is an error for `lint`;
+`mulligan add reflexion NAME` creates a folder that works immediately. `mulligan lint` reports the mistakes in a folder,
+with file and line, without calling a model. A key that is not on this page is an error for `mulligan lint`;
 `mulligan run` warns about it and continues.
 
-The front matter is a plain subset of YAML: text, numbers, `true` and `false`, lists and tables. Anchors, tags and dates
-are refused. A file is UTF-8 and at most 1 MB.
+The front matter is a subset of YAML: strings, numbers, `true`, `false`, lists and tables. Anchors, tags and dates are
+not allowed. The file must be UTF-8 and at most 1 MB in size.
 """
 
 _AGENT_EXAMPLE = """
@@ -66,20 +66,21 @@ max_iter: 4
 ---
 """
 
-_STEP = """ A reflexion agent has two step files next to its [`AGENT.md`](agent.md): `act.md`, which does the task, and
-`reflect.md`, which judges the result. The text is the system prompt. The front matter above it is optional:
-`act.md` is then a react step, and `reflect.md` a oneshot step.
+_STEP = """
+A reflexion agent has two step files next to its [`AGENT.md`](agent.md): `act.md`, which does the task, and
+`reflect.md`, which judges the result. The text of each file is its system prompt. The front matter above it is
+optional. Without it, `act.md` is a react step, and `reflect.md` is a oneshot step.
 
 **How a step ends.** A `react` step thinks and calls tools until it calls `finish(key, value)`; the value is its
-result. A `oneshot` step is one model call, and its text is the result.
+result. A `oneshot` step is one model call, and the model's text is its result.
 
-**How the loop ends.** A react reflector stops it with `finish(key="done", ...)`. With any other key the loop continues,
-and the value is the actor's feedback. A oneshot reflector stops it with an answer that begins with the word `DONE`, in
-upper or lower case; after any other answer the loop continues, and the whole answer is the feedback. The loop ends
-after `max_iter` cycles at the latest.
+**How the loop ends.** A react reflector ends the loop with `finish(key="done", ...)`. With any other key, the loop
+continues, and the value becomes the actor's feedback. A oneshot reflector ends the loop with an answer that begins
+with the word `DONE`, in upper or lower case. After any other answer, the loop continues, and the entire answer becomes
+the feedback. In any case, the loop ends after `max_iter` cycles.
 
-**What a step sees.** The actor gets the task and, from the second try on, its previous attempt and the feedback.
-The reflector gets the task and the result.
+**What a step sees.** The actor sees the task and, from the second try on, its previous attempt and the feedback.
+The reflector sees the task and the result.
 """
 
 _STEP_EXAMPLE = """
@@ -96,12 +97,13 @@ If it is excellent, call finish(key="done", value=<verdict>).
 Otherwise, call finish(key="retry", value=<specific actionable feedback>).
 """
 
-_SKILL = """ A skill is a file of instructions that an agent can read when it needs them: `skills/<name>/SKILL.md`, in
-the agent's own folder, or next to `agents/` for all agents of the project. The agent's own skills come first.
+_SKILL = """
+A skill is a file of instructions that an agent can read when it needs them: `skills/<name>/SKILL.md` in the agent's own
+folder or, for all of a project's agents, next to `agents/`. The agent's own skills take precedence.
 
-A step names its skills under `uses`. The model is shown the name and the description of each. When it calls
-`read_skill(name)`, it gets the text below the front matter; from then on it can call the tools under `tools` and read
-the skills under `uses`. Skills that use each other in a circle are an error. Only react steps have skills.
+A step lists its skills under `uses`. The model sees each skill's name and description. When it calls
+`read_skill(name)`, it receives the text below the front matter. From then on, it can also call the tools under `tools`
+and read the skills under `uses`. Skills cannot use each other in a circle. Only react steps have skills.
 """
 
 _SKILL_EXAMPLE = """
@@ -115,23 +117,23 @@ Read STYLE.md with read_file first. Run `ruff check` with run_command before you
 """
 
 _PROJECT = """
-`mulligan.toml` marks the folder of a project: Mulligan looks for it in the working folder and the folders above it. All
-keys are optional, and so is the file. `mulligan init` writes a file that works immediately, and `mulligan lint` lists
-the mistakes in a file, line by line.
+`mulligan.toml` marks a project's folder. Mulligan looks for the file in the working folder and its parent folders. The
+file and all its keys are optional. `mulligan init` writes a file that works immediately, and `mulligan lint` reports
+the mistakes in a file, with their lines.
 
-**Roles of models.** Agents name a role (`thinker`, `worker`, or one of your own), and this file assigns a model to it.
-`thinker`, `worker` and `default` always exist: if you do not set them, they are the `model` of this file, or the
-embedded one. A role's name works wherever a model's name does: `mulligan solve … --model thinker`.
+**Model roles.** Agents refer to roles (`thinker`, `worker` or your own), and this file assigns a model to each role.
+`thinker`, `worker` and `default` always exist. If you do not set them, they use this file's `model` or, without one,
+the embedded model. You can use a role's name wherever you can use a model's name: `mulligan solve … --model thinker`.
 
-**Precedence.** First a flag, then the front matter of the agent, then the environment, then this file, then the
-built-in default. In the environment, a role is `MULLIGAN_MODEL_THINKER` (the model),
-`MULLIGAN_MODEL_THINKER_TEMPERATURE`, `…_MAX_TOKENS`, `…_BASE_URL` and so on for its other keys.
+**Precedence.** Command-line options come first, then the agent's front matter, the environment, this file, and the
+built-in defaults. In the environment, `MULLIGAN_MODEL_THINKER` sets a role's model, and
+`MULLIGAN_MODEL_THINKER_TEMPERATURE`, `…_MAX_TOKENS`, `…_BASE_URL` and so on set its other keys.
 
-**Trust.** Keys that run or redirect something (plug-ins, models, addresses, servers of tools, prompts) wait until you
-have trusted the project with [`mulligan trust`](../trust.md). `mulligan init` trusts the file that it writes.
+**Trust.** Keys that run or redirect something (plug-ins, models, addresses, tool servers, prompts) have no effect until
+you trust the project with [`mulligan trust`](../trust.md). `mulligan init` trusts the file that it writes.
 
-**Keys.** Mulligan reads a `.env` next to this file, and never writes it. It takes keys and addresses from it once you
-have [trusted](../trust.md) the project. The `.env` does not override the environment.
+**API keys.** Mulligan reads a `.env` file next to this file, but never writes one. It uses the keys and addresses in
+`.env` once you have [trusted](../trust.md) the project. The environment takes precedence over `.env`.
 """
 
 
@@ -189,7 +191,7 @@ def page(
     parts = [f"# {title}", intro.strip(), "## Example"]
     parts.append(f"{fence}{'markdown' if language == 'yaml' else language}\n{example.strip()}\n{fence}")
     rows = (f"| [`{key.path}`](#{_anchor(key.path)}) | {key.kind} | {_default(key, language)} |" for key in keys)
-    parts += ["## All keys", "\n".join(("| key | value | default |", "|---|---|---|", *rows)), "## What each means"]
+    parts += ["## All keys", "\n".join(("| key | value | default |", "|---|---|---|", *rows)), "## What each key means"]
     parts += (_entry(key, language) for key in keys)
     return "\n\n".join(parts) + "\n"
 

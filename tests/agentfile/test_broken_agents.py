@@ -307,11 +307,11 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
             "AGENT.md": '---\nname: X\ndescription: Does it.\nversion: "1"\npattern: reflexion\nmax_iters: 1\nmemory: 3\n---\n',
         },
         [
-            "AGENT.md:2: name must be lowercase letters, digits and hyphens, at most 64 of them, not 'X'. Such as 'x'.",
+            "AGENT.md:2: name must be at most 64 lowercase letters, digits and hyphens, not 'X'. Such as 'x'.",
             "AGENT.md:6: unknown key 'max_iters'. Did you mean 'max_iter'?",
-            "AGENT.md:7: memory must be true or false, or a table (bank, top_k, forms, mode), not 3.",
-            "act.md:2: model must be a string, or a table (role, name, temperature, max_tokens), not a list.",
-            "reflect.md:2: max_iter must be a whole number of at least 1, not 'x'.",
+            "AGENT.md:7: memory must be true, false or a table (bank, top_k, forms, mode), not 3.",
+            "act.md:2: model must be a string or a table (role, name, temperature, max_tokens), not a list.",
+            "reflect.md:2: max_iter must be an integer of at least 1, not 'x'.",
         ],
     ),
     "uses without a react step": (

@@ -6,16 +6,16 @@ import pytest
 from agent_folders import AGENT, HEAD, agent_with, lint
 
 KEYS: list[tuple[str, list[str]]] = [
-    ("max_iter: four", ["AGENT.md:6: max_iter must be a whole number of at least 1, not 'four'."]),
-    ('max_iter: "4"', ["AGENT.md:6: max_iter must be a whole number of at least 1, not '4'. Remove the quotes."]),
-    ("max_iter: 0", ["AGENT.md:6: max_iter must be a whole number of at least 1, not 0."]),
-    ("max_iter: 2.5", ["AGENT.md:6: max_iter must be a whole number of at least 1, not 2.5."]),
-    ("max_iter: true", ["AGENT.md:6: max_iter must be a whole number of at least 1, not true."]),
+    ("max_iter: four", ["AGENT.md:6: max_iter must be an integer of at least 1, not 'four'."]),
+    ('max_iter: "4"', ["AGENT.md:6: max_iter must be an integer of at least 1, not '4'. Remove the quotes."]),
+    ("max_iter: 0", ["AGENT.md:6: max_iter must be an integer of at least 1, not 0."]),
+    ("max_iter: 2.5", ["AGENT.md:6: max_iter must be an integer of at least 1, not 2.5."]),
+    ("max_iter: true", ["AGENT.md:6: max_iter must be an integer of at least 1, not true."]),
     (
         "max_iter:",
-        ["AGENT.md:6: max_iter has no value. It must be a whole number of at least 1; otherwise remove the key."],
+        ["AGENT.md:6: max_iter has no value. It must be an integer of at least 1; otherwise remove the key."],
     ),
-    ("max_iter: [1]", ["AGENT.md:6: max_iter must be a whole number of at least 1, not a list."]),
+    ("max_iter: [1]", ["AGENT.md:6: max_iter must be an integer of at least 1, not a list."]),
     ("max_iters: 3", ["AGENT.md:6: unknown key 'max_iters'. Did you mean 'max_iter'?"]),
     (
         "banana: 3",
@@ -27,41 +27,41 @@ KEYS: list[tuple[str, list[str]]] = [
     (
         "model: 3",
         [
-            "AGENT.md:6: model must be a string, or a table (role, name, temperature, max_tokens), not 3. Write it in quotes."
+            "AGENT.md:6: model must be a string or a table (role, name, temperature, max_tokens), not 3. Write it in quotes."
         ],
     ),
     ("model: {role: a, name: b}", ["AGENT.md:6: model takes a role or a name, not both. Keep one."]),
     ("model:\n  role: ''", ["AGENT.md:7: model.role is empty. It must be a string."]),
     ("model: {temperature: 3}", ["AGENT.md:6: model.temperature must be a number from 0 to 2, not 3."]),
     ("model: {temperature: hot}", ["AGENT.md:6: model.temperature must be a number from 0 to 2, not 'hot'."]),
-    ("model: {max_tokens: 0}", ["AGENT.md:6: model.max_tokens must be a whole number of at least 1, not 0."]),
+    ("model: {max_tokens: 0}", ["AGENT.md:6: model.max_tokens must be an integer of at least 1, not 0."]),
     ("call:\n  model:\n    temprature: 1", ["AGENT.md:8: unknown key 'temprature'. Did you mean 'temperature'?"]),
     ("model: a\ncall:\n  model: b", ["AGENT.md:6: model appears twice: here and as call.model on line 8. Keep one."]),
     ("uses: [a]\ncall: {uses: [a]}", ["AGENT.md:6: uses appears twice: here and as call.uses on line 7. Keep one."]),
     (
         "uses: code-style",
-        ["AGENT.md:6: uses must be a list of names of folders, not 'code-style'. Write it as [\"code-style\"]."],
+        ["AGENT.md:6: uses must be a list of folder names, not 'code-style'. Write it as [\"code-style\"]."],
     ),
     (
         "uses: [3]",
-        ["AGENT.md:6: each of uses must be the name of a folder, not 3. Write it in quotes."],
+        ["AGENT.md:6: each of uses must be a folder name, not 3. Write it in quotes."],
     ),
     (
         "uses: [../../etc]",
-        ["AGENT.md:6: each of uses must be the name of a folder, not '../../etc'."],
+        ["AGENT.md:6: each of uses must be a folder name, not '../../etc'."],
     ),
     (
         "uses:\n  - .hidden",
-        ["AGENT.md:7: each of uses must be the name of a folder, not '.hidden'."],
+        ["AGENT.md:7: each of uses must be a folder name, not '.hidden'."],
     ),
     ("call: x", ["AGENT.md:6: call must be a table (model, uses, max_iter), not 'x'."]),
     ("judge_last: maybe", ["AGENT.md:6: judge_last must be true or false, not 'maybe'."]),
     (
         "memory: yesterday",
-        ["AGENT.md:6: memory must be true or false, or a table (bank, top_k, forms, mode), not 'yesterday'."],
+        ["AGENT.md:6: memory must be true, false or a table (bank, top_k, forms, mode), not 'yesterday'."],
     ),
     ("memory: {mode: of}", ["AGENT.md:6: memory.mode must be online or frozen, not 'of'."]),
-    ("memory: {top_k: 0}", ["AGENT.md:6: memory.top_k must be a whole number of at least 1, not 0."]),
+    ("memory: {top_k: 0}", ["AGENT.md:6: memory.top_k must be an integer of at least 1, not 0."]),
     ("memory: {topk: 1}", ["AGENT.md:6: unknown key 'topk'. Did you mean 'top_k'?"]),
     ("evaluate: {}", ["AGENT.md:6: evaluate needs one of tests, check and judge."]),
     ("evaluate: {test: a.py}", ["AGENT.md:6: evaluate needs one of tests, check and judge. Did you mean 'tests'?"]),
@@ -72,12 +72,12 @@ KEYS: list[tuple[str, list[str]]] = [
     ("evaluate: {tests: ''}", ["AGENT.md:6: evaluate.tests is empty. It must be a string."]),
     (
         "evaluate: [tests]",
-        ["AGENT.md:6: evaluate must be a string, or a table (tests, check, judge, evaluator), not a list."],
+        ["AGENT.md:6: evaluate must be a string or a table (tests, check, judge, evaluator), not a list."],
     ),
     ("evaluate: {check: 3}", ["AGENT.md:6: evaluate.check must be a string, not 3. Write it in quotes."]),
-    ("limits: {tokens: 0}", ["AGENT.md:6: limits.tokens must be a whole number of at least 1, not 0."]),
+    ("limits: {tokens: 0}", ["AGENT.md:6: limits.tokens must be an integer of at least 1, not 0."]),
     ("limits: {cost: free}", ["AGENT.md:6: limits.cost must be a number above 0, not 'free'."]),
-    ("limits: {identical: 1}", ["AGENT.md:6: limits.identical must be a whole number of at least 2, not 1."]),
+    ("limits: {identical: 1}", ["AGENT.md:6: limits.identical must be an integer of at least 2, not 1."]),
     ("limits: {seconds: -1}", ["AGENT.md:6: limits.seconds must be a number above 0, not -1."]),
     ("limits: {tokns: 1}", ["AGENT.md:6: unknown key 'tokns'. Did you mean 'tokens'?"]),
     (
@@ -89,7 +89,7 @@ KEYS: list[tuple[str, list[str]]] = [
     ("strategy: [a]", ["AGENT.md:6: strategy must be a string, not a list."]),
     (
         "env: [KEY]",
-        ["AGENT.md:6: warning: the key 'env' is ignored. Keys of providers come from the environment and from .env."],
+        ["AGENT.md:6: warning: the key 'env' is ignored. Set providers' keys in the environment or in .env."],
     ),
     (
         "evaluate: human\njudge_last: false",
@@ -108,28 +108,24 @@ HEADS: list[tuple[str, str, list[str]]] = [
     (
         "name: x",
         "name: Ex_1",
-        [
-            "AGENT.md:2: name must be lowercase letters, digits and hyphens, at most 64 of them, not 'Ex_1'. Such as 'ex-1'."
-        ],
+        ["AGENT.md:2: name must be at most 64 lowercase letters, digits and hyphens, not 'Ex_1'. Such as 'ex-1'."],
     ),
     (
         "name: x",
         "name: 12",
-        [
-            "AGENT.md:2: name must be lowercase letters, digits and hyphens, at most 64 of them, not 12. Write it in quotes."
-        ],
+        ["AGENT.md:2: name must be at most 64 lowercase letters, digits and hyphens, not 12. Write it in quotes."],
     ),
     (
         "name: x",
         "name: " + "x" * 65,
         [
-            "AGENT.md:2: name must be lowercase letters, digits and hyphens, at most 64 of them, not 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'. Such as 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'."
+            "AGENT.md:2: name must be at most 64 lowercase letters, digits and hyphens, not 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'. Such as 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'."
         ],
     ),
     (
         "name: x",
         "name: ''",
-        ["AGENT.md:2: name is empty. It must be lowercase letters, digits and hyphens, at most 64 of them."],
+        ["AGENT.md:2: name is empty. It must be at most 64 lowercase letters, digits and hyphens."],
     ),
     ("name: x\n", "", ["AGENT.md: name is missing. Add a line such as `name: code-improver`."]),
     (
@@ -221,10 +217,10 @@ def test_mistakes_of_every_sort_are_reported_at_once(tmp_path: Path) -> None:
     text = f"---\n{HEAD}pattern: reflexion\nname: z\nmax_iter: 0\nmodel: {{role: a, name: b}}\nmemroy: true\nenv: []\n---\n"
     assert lint(tmp_path, {"AGENT.md": text}) == [
         "AGENT.md:6: name appears twice: on line 2 and here. Keep one.",
-        "AGENT.md:7: max_iter must be a whole number of at least 1, not 0.",
+        "AGENT.md:7: max_iter must be an integer of at least 1, not 0.",
         "AGENT.md:8: model takes a role or a name, not both. Keep one.",
         "AGENT.md:9: unknown key 'memroy'. Did you mean 'memory'?",
-        "AGENT.md:10: warning: the key 'env' is ignored. Keys of providers come from the environment and from .env.",
+        "AGENT.md:10: warning: the key 'env' is ignored. Set providers' keys in the environment or in .env.",
     ]
 
 

@@ -87,7 +87,7 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "keys of others": (
         {"skills/a/SKILL.md": skill("a", "tama:\n  depends: {apt: [jq]}\nallowed-tools: Bash")},
         [
-            "skills/a/SKILL.md:4: warning: the key 'tama' is ignored. Mulligan does not install what a skill depends on: install it yourself.",
+            "skills/a/SKILL.md:4: warning: the key 'tama' is ignored. Mulligan does not install a skill's dependencies. Install them yourself.",
         ],
     ),
     "unknown key": (

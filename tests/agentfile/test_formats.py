@@ -124,7 +124,7 @@ name = "mine"
 | [`mcp.NAME.command`](#mcpnamecommand) | a list of strings | required |
 | [`limits`](#limits) | a table | `{ trials = 4 }` |
 
-## What each means
+## What each key means
 
 ### `name`
 
@@ -169,4 +169,4 @@ def test_a_default_is_shown_as_it_is_written() -> None:
     text = page("x", "y", AgentFile, "z")
     assert "| [`judge_last`](#judge_last) | `true` or `false` | `true` |" in text
     assert "| [`memory.mode`](#memorymode) | `online` or `frozen` | `online` |" in text
-    assert "*A whole number of at least 1.* Default: 4 with reflexion, 10 with react." in text
+    assert "*An integer of at least 1.* Default: 4 with `reflexion`, 10 with `react`." in text

@@ -100,14 +100,14 @@ def test_what_is_given_goes_before_the_file() -> None:
 
 WRONG = [
     ("topk = 1", 2, "Did you mean 'top_k'?"),
-    ("top_k = 0", 2, "top_k must be a whole number of at least 1, not 0"),
+    ("top_k = 0", 2, "top_k must be an integer of at least 1, not 0"),
     ("threshold = 'strickt'", 2, "strict, standard, lenient, not 'strickt'"),
     ("threshold = 1.5", 2, "A threshold must be a relevance from 0 to 1"),
     ("fold = 'yes'", 2, "fold must be true or false, not 'yes'"),
     ("near_duplicates = 'drop'", 2, "near_duplicates must be link or skip, not 'drop'"),
     ("\nmerging = 'llmm'", 3, "Did you mean 'llm'?"),
     ("merging = {name = 'llm', min_similar = 3}", 2, "Did you mean 'min_similar_count'?"),
-    ("merging = {name = 'llm', min_similar_count = 'three'}", 2, "must be a whole number, not 'three'"),
+    ("merging = {name = 'llm', min_similar_count = 'three'}", 2, "must be an integer, not 'three'"),
     ("merging = {name = 'llm', min_similar_count = 1}", 2, "must be at least 2, not 1"),
     ("merging = {name = 3}", 2, "The name of merging must be a string"),
     ("merging = 3", 2, "merging must be a name or a table with a name, not 3"),

@@ -48,7 +48,7 @@ def test_aliases_and_short_options_set_what_they_stand_for(given: dict[str, Any]
     ("given", "message"),
     [
         ({"evaluator": "a", "judge": "b"}, "judge and evaluator mean the same"),
-        ({"max_tokens": "9"}, "max_tokens must be a whole number, not '9'"),
+        ({"max_tokens": "9"}, "max_tokens must be an integer, not '9'"),
         ({"fresh": "yes"}, "fresh must be True or False, not 'yes'"),
         ({"checks": 2}, "checks= limits the checks"),
     ],

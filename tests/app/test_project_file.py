@@ -76,11 +76,11 @@ MISTAKES = [
     ("[models.my-own]\nname = 'local'\ntempratur = 1", 3, "Did you mean 'temperature'?"),
     ("[models.my-own]\nname = 'local'\ntemperature = -1", 3, "The temperature must be"),
     ("[models.my-own]\ntemperature = 'hot'", 2, "temperature must be a number, not 'hot'"),
-    ("[models.my-own]\nmax_tokens = 1.5", 2, "max_tokens must be a whole number"),
+    ("[models.my-own]\nmax_tokens = 1.5", 2, "max_tokens must be an integer"),
     ("[models.my-own]\n\nbase_url = 'x'", 3, "must begin with http"),
     ("[models.my-own]\noutput_price = 1.0", 2, "Set both"),
     ("[limits]\ntokns = 1", 2, "Did you mean 'tokens'?"),
-    ("[limits]\ntrials = 0", 2, "trials must be a whole number of at least 1, not 0"),
+    ("[limits]\ntrials = 0", 2, "trials must be an integer of at least 1, not 0"),
     ("[limits]\ncost = inf", 2, "The limit 'cost' must be more than 0"),
     ("limits = 3", 1, "limits must be a table"),
     ("[calls]\ntimeout = true", 2, "timeout must be a number, not true"),
@@ -140,7 +140,7 @@ def test_what_init_writes_is_sound_with_and_without_its_comments(
     init(tmp_path, "my-project")
     file = tmp_path / "mulligan.toml"
     assert check_project(tmp_path) == []
-    prose = ("# The", "# Roles", "# roles", "# How", "# Servers")
+    prose = ("# The", "# steps", "# overrides", "# Limits", "# How", "# MCP", "# Project")
     lines = [line for line in file.read_text().splitlines() if not line.startswith(prose)]
     file.write_text("\n".join(line.removeprefix("# ") for line in lines))
     assert check_project(tmp_path) == []

@@ -153,7 +153,7 @@ async def test_11_a_unique_marker_is_found_at_the_first_rank(tmp_path: Path, str
 @pytest.mark.parametrize("top_k", [-1, 0, 2.5, "2", True])
 async def test_12_a_top_k_that_cannot_be_is_refused(tmp_path: Path, top_k: Any) -> None:
     async with a_bank(tmp_path / "m.db") as bank:
-        with pytest.raises(InvalidInput, match="top_k must be a whole number"):
+        with pytest.raises(InvalidInput, match="top_k must be an integer"):
             await bank.recall("anything", top_k=top_k)
         assert (await bank.recall("anything", top_k=2.0)).lessons == ()  # pyright: ignore[reportArgumentType]
 

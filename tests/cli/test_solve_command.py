@@ -92,7 +92,7 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
         (("solve", "x", "--evaluator", "unit_tests:marked.py"), "write --tests marked.py"),
         (("solve", "x", "--evaluator", "exact_match"), "exact_match:ANSWER"),
         (("solve", "x", "--mode", "copy"), "--workspace DIR"),
-        (("solve", "x", "--strategy", "reflexion", "--set", "strategy.window=no"), "must be a whole number or null"),
+        (("solve", "x", "--strategy", "reflexion", "--set", "strategy.window=no"), "must be an integer or null"),
         (("solve", "x", "--strategy", "evidence", "--window", "2"), "No setting of 'evidence' is called 'window'"),
         (
             ("solve", "x", "--strategy", "evidence", "--window", "2"),

@@ -231,7 +231,7 @@ def test_a_lone_surrogate_and_a_nul_survive() -> None:
         (Stop("tired"), r"Stop\.reason: must be one of 'solved', .*, not str 'tired'"),  # pyright: ignore[reportArgumentType]
         (Reflection(None), r"Reflection\.text: must be a string, not NoneType None"),  # pyright: ignore[reportArgumentType]
         (Acted(1, Attempt("x", steps=["s"])), r"Acted\.attempt\.steps: must be a tuple"),  # pyright: ignore[reportArgumentType]
-        (Trial(True, Attempt("x")), r"Trial\.number: must be a whole number, not bool True"),
+        (Trial(True, Attempt("x")), r"Trial\.number: must be an integer, not bool True"),
         (Outcome(10**400), r"Outcome\.reward: the number is too large"),
     ],
 )

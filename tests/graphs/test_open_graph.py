@@ -82,8 +82,8 @@ def test_procedures_that_only_read_are_named_in_mulligan_toml(
         ({"host": "h", "port": "x"}, r"must be a number from 1 to 65535, not 'x'"),
         ({"host": "h", "path": "p"}, r"must have only one of these: a path, a URI, or a host and port"),
         ({"host": "h", "passwd": "p"}, r"has no passwd; available: path, uri, host"),
-        ({"path": "x", "memory": "1 GB"}, r"'memory' must be a whole number of MB for one query, not '1 GB'"),
-        ({"path": "x", "memory": 0}, r"'memory' must be a whole number of MB"),
+        ({"path": "x", "memory": "1 GB"}, r"'memory' must be an integer of MB for one query, not '1 GB'"),
+        ({"path": "x", "memory": 0}, r"'memory' must be an integer of MB"),
         ({"path": "x", "user": "u"}, r"x is a file: it has no users and no databases"),
     ],
 )

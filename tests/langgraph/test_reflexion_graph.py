@@ -149,7 +149,7 @@ def test_prompts_of_the_user_take_the_place_of_ours(tmp_path: Any) -> None:
     ("given", "said"),
     [
         ({"max_steps": 0}, "max_steps must be at least 1"),
-        ({"max_steps": 2.5}, "max_steps must be a whole number, "),
+        ({"max_steps": 2.5}, "max_steps must be an integer, "),
         ({"good_score": 11}, "good_score must be a number from 0 to 10"),
         ({"good_score": True}, "good_score must be a number from 0 to 10"),
         ({"learn": True}, "needs a bank"),

@@ -79,7 +79,7 @@ async def test_the_task_stands_in_a_fence_and_trials_are_counted() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "says"),
     [
-        ("reflexion", {"task": "t", "max_trials": "0"}, "max_trials must be a whole number of at least 1, not '0'"),
+        ("reflexion", {"task": "t", "max_trials": "0"}, "max_trials must be an integer of at least 1, not '0'"),
         ("reflexion", {"task": "t", "max_trials": "1.5"}, "not '1.5'"),
         ("reflexion", {"task": "t", "trials": "1"}, "Did you mean 'max_trials'?"),
         ("memory-rules", {"agent_id": "a\nb"}, "characters, in one line"),

@@ -78,31 +78,30 @@ def properties(schema: Schema, root: Schema) -> Mapping[str, Schema]:
 
 
 def kind(schema: Schema, root: Schema, *, many: bool = False, page: bool = False) -> str:
-    """What a value must be, in words: "a whole number of at least 1".
+    """What a value must be, in words: "an integer of at least 1".
 
     many: in the plural. page: for the docs, which list a table's keys elsewhere and format literal words as code.
     """
     members = forms(schema, root)
     if len(members) > 1:
-        return ", or ".join(kind(form, root, many=many, page=page) for form in members)
+        return _either([word for form in members for word in _words(form, root, many=many, page=page)])
     (schema,) = members
     if "enum" in schema or "const" in schema:
-        *first, last = [f"`{value}`" if page else str(value) for value in schema.get("enum", [schema.get("const")])]
-        return f"{', '.join(first)} or {last}" if first else last
+        return _either(_words(schema, root, many=many, page=page))
     match schema.get("type"):
         case "string" if schema.get("pattern") == KEBAB:
             if many:
                 return "names (lowercase letters, digits and hyphens)"
-            return f"lowercase letters, digits and hyphens, at most {schema['maxLength']} of them"
+            return f"at most {schema['maxLength']} lowercase letters, digits and hyphens"
         case "string" if schema.get("pattern") == FOLDER:
-            return "names of folders" if many else "the name of a folder"
+            return "folder names" if many else "a folder name"
         case "string":
             return "strings" if many else "a string"
         case "integer" | "number" as number:
-            noun = "whole number" if number == "integer" else "number"
-            return f"{f'{noun}s' if many else f'a {noun}'}{_bounds(schema)}"
+            one = "an integer" if number == "integer" else "a number"
+            return f"{f'{number}s' if many else one}{_bounds(schema)}"
         case "boolean":
-            return "`true` or `false`" if page else "true or false"
+            return _either(_words(schema, root, many=many, page=page))
         case "array":
             return f"a list of {kind(schema.get('items', {}), root, many=True, page=page)}"
         case "object":
@@ -110,6 +109,26 @@ def kind(schema: Schema, root: Schema, *, many: bool = False, page: bool = False
             return f"{'tables' if many else 'a table'}{f' ({keys})' if keys else ''}"
         case _:
             return "anything"
+
+
+def _words(form: Schema, root: Schema, *, many: bool, page: bool) -> list[str]:
+    """The alternatives of one member of a union: its literal words, or its kind."""
+    if "enum" in form or "const" in form:
+        return [_literal(value, page=page) for value in form.get("enum", [form.get("const")])]
+    if form.get("type") == "boolean":
+        return [_literal(word, page=page) for word in ("true", "false")]
+    return [kind(form, root, many=many, page=page)]
+
+
+def _literal(value: Any, *, page: bool) -> str:
+    word = str(value) or '""'
+    return f"`{word}`" if page else word
+
+
+def _either(words: list[str]) -> str:
+    *first, last = words
+    comma = "," if any(" of at least " in word for word in first) else ""
+    return f"{', '.join(first)}{comma} or {last}" if first else last
 
 
 def _bounds(schema: Schema) -> str:

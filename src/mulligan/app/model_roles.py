@@ -63,7 +63,7 @@ class RoleSettings:
             raise InvalidInput(f"The temperature must be a number from 0 to 2, not {value!r}.")
         tokens: object = self.max_tokens
         if tokens is not None and (not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1):
-            raise InvalidInput(f"max_tokens must be a whole number of at least 1, not {tokens!r}.")
+            raise InvalidInput(f"max_tokens must be an integer of at least 1, not {tokens!r}.")
 
 
 _SETTINGS = tuple(f.name for f in fields(RoleSettings))

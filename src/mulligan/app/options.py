@@ -275,7 +275,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "the name of a model, a list of names, or an object with `ask`",
         "str Model list tuple",
     ),
-    "int": ("a whole number", "int"),
+    "int": ("an integer", "int"),
     "float": ("a number", "int float"),
     "bool": ("True or False", "bool"),
     "Limits | Mapping[str, float | None]": ("Limits, or a mapping such as {'seconds': 60}", "Limits Mapping"),

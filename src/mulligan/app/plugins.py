@@ -23,7 +23,7 @@ from mulligan.core.errors import InvalidInput, MulliganError, UnknownName, descr
 from mulligan.core.records import Json, Spec
 from mulligan.sessions.agents import readable
 
-_WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
+_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true or false", NoneType: "null"}
 
 
 def fits(value: Any, kind: Any) -> bool:
@@ -45,7 +45,7 @@ def fits(value: Any, kind: Any) -> bool:
 
 
 def worded(kind: Any) -> str:
-    """The annotation in words, such as "a whole number or null"."""
+    """The annotation in words, such as "an integer or null"."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return " or ".join(worded(part) for part in arguments)

@@ -48,8 +48,8 @@ def _key(name: str, about: str, default: object) -> Any:
 
 
 def _as_written(default: object) -> str:
-    """The default as it is written in mulligan.toml, without quotes around strings."""
-    return default if isinstance(default, str) else json.dumps(default)
+    """The default as it is written in mulligan.toml, without quotes around strings, as Markdown code."""
+    return f"`{default if isinstance(default, str) and default else json.dumps(default)}`"
 
 
 def _tool_keys() -> dict[str, Any]:

@@ -41,67 +41,68 @@ class Settings:
 
     top_k: Annotated[
         int,
-        "Maximum number of lessons in a recall; with the strategy `cosine`, experiences of up to three lessons.",
+        "Maximum number of lessons in a recall or, with `cosine` retrieval, of experiences with up to three lessons.",
     ] = 3
     threshold: Annotated[
         float | Literal["strict", "standard", "lenient"] | None,
-        "The relevance, 0 to 1, below which a lesson is not recalled; or `strict`, `standard` or `lenient`. It is "
-        "calibrated for each embedder, so a value means the same with all of them.",
+        "The minimum relevance of recalled lessons, from 0 to 1; or `strict`, `standard` or `lenient`. It is "
+        "calibrated for each embedder, so a value means the same with every embedder.",
     ] = None
-    tokens: Annotated[int, "Maximum number of tokens for the recalled lessons in a prompt."] = 1200
+    tokens: Annotated[int, "Maximum number of tokens for recalled lessons in a prompt."] = 1200
     forms: Annotated[
         tuple[Form, ...],
-        "Which parts of the past the prompt shows: one or more of `notebook` (the facts of this project, as many "
-        "as fit, most relevant first), `lessons` (the few that are most relevant to the task) and `history` "
-        "(summaries of the newest episodes of this project). By default, `solve`, `run` and `bench` show `notebook` "
+        "Which parts of the past the prompt shows: one or more of `notebook` (this project's facts, as many as fit, "
+        "most relevant first), `lessons` (the few that are most relevant to the task) and `history` "
+        "(summaries of this project's newest episodes). By default, `solve`, `run` and `bench` show `notebook` "
         "and `lessons` to a `large` reader.",
     ] = ("lessons",)
     notebook_tokens: Annotated[int, "Maximum number of tokens for the notebook in a prompt."] = 1500
     history: Annotated[
         Literal["newest", "nearest"],
-        "Which episodes `history` shows: the `newest`, or the solved episodes `nearest` to the task, at most `top_k`.",
+        "Which episodes `history` shows: the `newest`, or up to `top_k` solved ones with the `nearest` tasks.",
     ] = "newest"
     history_tokens: Annotated[int, "Maximum number of tokens for the history in a prompt."] = 6000
-    account_tokens: Annotated[int, "Maximum number of tokens of an episode that are kept for the history."] = 600
+    account_tokens: Annotated[int, "Maximum number of tokens kept from each episode for the history."] = 600
     trajectory_tokens: Annotated[
         int,
-        "Maximum number of tokens of an episode in a question to a judge or an extractor.",
+        "Maximum number of tokens of an episode that a judge or an extractor is shown.",
     ] = 8000
     extraction: Annotated[
         Literal["lessons", "workflows"],
-        "What a model extracts from an episode: `lessons`, from successes and failures; or `workflows`, the steps "
-        "that solve such tasks, only from successes.",
+        "What a model extracts from an episode: `lessons`, from successes and failures; or `workflows` (the steps "
+        "that solve such tasks), from successes only.",
     ] = "lessons"
     learn_share: Annotated[
         float,
-        "How many tokens a model may use to learn, as a share of the tokens that the tasks used. A model is then "
-        "asked only about episodes from which rules learned nothing, several at a time, and later (`mulligan memory "
-        "work` asks immediately). `0`: only rules learn. `1`: no limit; a model is asked about each episode "
-        "immediately.",
+        "How many tokens a model can use for learning, as a share of the tokens that the tasks used. With `1`, there "
+        "is no limit, and a model is asked about each episode immediately. With `0`, only rules learn. With a value "
+        "in between, a model is asked only about episodes from which rules learned nothing, several at a time, and "
+        "later (`mulligan memory work` asks immediately).",
     ] = 1.0
     reader: Annotated[
         Literal["", "small", "large"],
-        "The size of the model that reads the lessons: a `small` model is shown one fact, a `large` one all facts "
-        "that fit the task; neither is shown a lesson whose expected gain is below its price in tokens. By default, "
-        "`solve`, `run` and `bench` set `reader` and `learn_share = 0.1`: command-line agents and provider models "
-        "are `large`, a model that runs inside Mulligan is `small`. If empty, lessons have no price.",
+        "The size of the model that reads the lessons. A `small` model is shown one fact, and a `large` model all "
+        "facts that fit the task. Neither is shown a lesson whose expected gain is below its price in tokens. By "
+        "default, `solve`, `run` and `bench` set `learn_share = 0.1`, and `reader` to `large` for command-line agents "
+        "and provider models, or to `small` for a model that runs inside Mulligan. If `reader` is empty, lessons have "
+        "no price.",
     ] = ""
     admission: Annotated[
         Literal["none", "replay"],
-        "`replay` tests each lesson from a model before it is recalled: the first try of the run that it came from "
-        "is run again with the lesson and without it, within the tokens of `learn_share`. Only runs without effects "
-        "outside the sandbox are run again; other lessons are kept, and marked as not tested.",
+        "With `replay`, Mulligan tests each lesson from a model before it recalls the lesson: it repeats the first try "
+        "of the lesson's run, with and without the lesson, using at most the tokens that `learn_share` allows. It "
+        "repeats only runs that have no effects outside the sandbox. Other lessons are kept, marked as untested.",
     ] = "none"
-    fold: Annotated[bool, "Whether lessons with the same text become one lesson, which counts them."] = True
+    fold: Annotated[bool, "Whether lessons with the same text are combined into one lesson, which counts them."] = True
     expires: Annotated[
         Mapping[str, str],
-        "How long new lessons are recalled, by their kind of task, or else `fact` or `strategy`, such as "
-        '`{ fact = "90d" }`. An expiry that you set by hand takes precedence.',
+        "How long new lessons are recalled, by kind of task or else by `fact` or `strategy`, such as "
+        '`{ fact = "90d" }`. An expiry that you set for a lesson takes precedence.',
     ] = field(default_factory=dict[str, str])
     near_duplicates: Annotated[
         Literal["link", "skip"],
-        "What to do with a new lesson that nearly repeats another: `link` keeps both and links them, `skip` drops "
-        "the new one.",
+        "What to do with a new lesson that nearly repeats another: `link` keeps and links both, and `skip` "
+        "discards the new one.",
     ] = "link"
     auto_merge: Annotated[bool, "Whether similar lessons are merged in the background."] = True
     quarantine: Annotated[
@@ -110,11 +111,11 @@ class Settings:
     ] = True
     withhold: Annotated[
         float,
-        "The probability that a recall withholds any given lesson, to measure what lessons are worth (`mulligan "
-        "memory stats`); 0 to 0.5. Pinned lessons are never withheld.",
+        "The probability, from 0 to 0.5, that a recall withholds a lesson, to measure what lessons are worth "
+        "(`mulligan memory stats`). Pinned lessons are never withheld.",
     ] = 0.0
     paper: bool = False
-    attempts: Annotated[int, "How many times a pending job is tried before it counts as failed."] = 3
+    attempts: Annotated[int, "How many times a pending job is attempted before it counts as failed."] = 3
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "forms", checked_forms(self.forms))
@@ -166,11 +167,11 @@ class Settings:
 
 
 def whole_number(name: str, value: object) -> int:
-    """The value. Raises `InvalidInput` unless it is a whole number of at least 1; 2.0 is one, 2.5 and true are not."""
+    """The value. Raises `InvalidInput` unless it is an integer of at least 1; 2.0 is one, 2.5 and true are not."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InvalidInput(f"{name} must be a whole number of at least 1, not {value!r}.")
+        raise InvalidInput(f"{name} must be an integer of at least 1, not {value!r}.")
     return value
 
 

@@ -354,7 +354,7 @@ def _instance_of(kind: type, name: str) -> Callable[[Any], Any]:
 
 
 _text, _bytes = _instance_of(str, "a string"), _instance_of(bytes, "bytes")
-_whole, _truth = _instance_of(int, "a whole number"), _instance_of(bool, "true or false")
+_whole, _truth = _instance_of(int, "an integer"), _instance_of(bool, "true or false")
 
 
 def _to_base64(value: Any) -> str:

@@ -37,7 +37,7 @@ class Limits:
                 continue
             is_whole = field.name in minimums
             if isinstance(value, bool) or not isinstance(value, int if is_whole else (int, float)):
-                kind = "a whole number" if is_whole else "a number"
+                kind = "an integer" if is_whole else "a number"
                 raise InvalidInput(f"The limit {field.name!r} must be {kind}, not {value!r}.")
             infinite = isinstance(value, float) and not math.isfinite(value)
             if infinite or value < minimums.get(field.name, 0) or (not is_whole and value == 0):

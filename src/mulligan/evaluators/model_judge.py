@@ -105,7 +105,7 @@ class ModelJudge:
         if not isinstance(passed, bool):
             raise BadAnswer(f'"passed" must be true or false, not {passed!r}.')
         if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= BEST:
-            raise BadAnswer(f'"score" must be a whole number from 0 to {BEST}, not {score!r}.')
+            raise BadAnswer(f'"score" must be an integer from 0 to {BEST}, not {score!r}.')
         share = score / BEST
         if self._threshold is not None:
             passed = share >= self._threshold

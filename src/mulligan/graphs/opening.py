@@ -69,7 +69,7 @@ def _procedures() -> Sequence[str]:
 def _megabytes(given: Any) -> int:
     text = str(given)
     if not text.isdecimal() or not int(text):
-        raise InvalidInput(f"'memory' must be a whole number of MB for one query, not {given!r}.")
+        raise InvalidInput(f"'memory' must be an integer of MB for one query, not {given!r}.")
     return int(text)
 
 

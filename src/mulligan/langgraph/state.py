@@ -193,9 +193,9 @@ def result_of(episode: Episode, steps: int, tool: ToolMessage | None) -> Reflexi
 
 
 def check_limits(max_steps: int, good_score: float) -> None:
-    """Raise `InvalidInput` unless max_steps is a whole number and good_score is a score."""
+    """Raise `InvalidInput` unless max_steps is an integer and good_score is a score."""
     if isinstance(max_steps, bool) or not isinstance(max_steps, int):
-        raise InvalidInput(f"max_steps must be a whole number, not {max_steps!r}. It limits drafts and revisions.")
+        raise InvalidInput(f"max_steps must be an integer, not {max_steps!r}. It limits drafts and revisions.")
     if isinstance(good_score, bool) or not isinstance(good_score, int | float) or not 0 <= good_score <= 10:
         raise InvalidInput(f"good_score must be a number from 0 to 10, not {good_score!r}.")
 

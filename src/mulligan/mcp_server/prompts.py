@@ -72,7 +72,7 @@ def _trials(text: str | None) -> int:
     if text is None:
         return TRIALS
     if not re.fullmatch(r"[1-9][0-9]{0,3}", text.strip(), re.ASCII):
-        raise InvalidInput(f"max_trials must be a whole number of at least 1, not {text[:40]!r}.")
+        raise InvalidInput(f"max_trials must be an integer of at least 1, not {text[:40]!r}.")
     return int(text)
 
 

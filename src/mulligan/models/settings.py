@@ -20,28 +20,31 @@ class CallSettings:
     """
 
     base_url: Annotated[
-        str | None, "The server to use instead of the provider's own; with `openai:NAME`, any OpenAI-compatible server."
+        str | None,
+        "The server's address, unless it is the provider's. With `openai:NAME`, any OpenAI-compatible server works.",
     ] = None
     key: Annotated[
-        str | None, "The name of the environment variable that holds the key, if it is not the provider's own."
+        str | None, "The environment variable that contains the API key, if it is not the provider's usual one."
     ] = None
-    timeout: Annotated[float, "The time limit of one whole attempt, in seconds."] = 300.0
+    timeout: Annotated[float, "The time limit for each attempt, in seconds."] = 300.0
     connect: Annotated[float, "The time limit for connecting to the server, in seconds."] = 10.0
-    attempts: Annotated[int, "Maximum number of times that one question is sent, including the first."] = 4
-    first_wait: Annotated[float, "Seconds before the second attempt; doubled each time, and varied at random."] = 1.0
-    longest_wait: Annotated[float, "Maximum seconds between two attempts, even if a `Retry-After` asks for more."] = (
-        60.0
-    )
-    parallel: Annotated[int, "Maximum number of concurrent calls to one provider, in the whole process."] = 8
+    attempts: Annotated[int, "Maximum number of times that a question is sent, including the first."] = 4
+    first_wait: Annotated[
+        float, "Seconds to wait before the second attempt. Later waits double, and all vary at random."
+    ] = 1.0
+    longest_wait: Annotated[
+        float, "Maximum number of seconds between attempts, even if a `Retry-After` header asks for more."
+    ] = 60.0
+    parallel: Annotated[int, "Maximum number of concurrent calls to a provider in one process."] = 8
     input_price: Annotated[
-        float | None, "US dollars per million input tokens, for models that the price tables do not know."
+        float | None, "US dollars per million input tokens, for models that are not in the price tables."
     ] = None
     output_price: Annotated[
-        float | None, "US dollars per million output tokens, for models that the price tables do not know."
+        float | None, "US dollars per million output tokens, for models that are not in the price tables."
     ] = None
     sees: Annotated[
         bool | None,
-        "Whether the model can read images; overrides what Mulligan knows. If false, it gets descriptions instead.",
+        "Whether the model accepts images, if Mulligan's own information is wrong. If false, it receives descriptions.",
     ] = None
 
     def __post_init__(self) -> None:
@@ -80,8 +83,7 @@ def _check(name: str, value: object, *, optional: bool) -> None:
         return
     kind = int if name in _COUNTS else (int, float)
     if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
-        raise InvalidInput(
-            f"The model setting '{name}' must be a {'whole ' if kind is int else ''}number, not {value!r}."
-        )
+        words = "an integer" if kind is int else "a number"
+        raise InvalidInput(f"The model setting '{name}' must be {words}, not {value!r}.")
     if value < 0 or (value == 0 and name not in _MAY_BE_ZERO):
         raise InvalidInput(f"The model setting '{name}' must be more than 0, not {value!r}.")

@@ -73,9 +73,11 @@ class HttpGet(OneTool):
     def __init__(
         self,
         *,
-        hosts: Annotated[Sequence[str], "The hosts that the tool may ask, instead of `tools.http_hosts`."] = (),
-        seconds: Annotated[float, "The time limit of one call with all its redirects, in seconds."] = 20,
-        size: Annotated[int, "Maximum number of bytes read from an answer."] = 500_000,
+        hosts: Annotated[
+            Sequence[str], "The hosts that the tool can contact, instead of those in `tools.http_hosts`."
+        ] = (),
+        seconds: Annotated[float, "The time limit for a call, including its redirects, in seconds."] = 20,
+        size: Annotated[int, "Maximum number of bytes read from a response."] = 500_000,
     ) -> None:
         if not hosts:
             raise InvalidInput(f"http_get has no allowed hosts: name them under {WHERE}.")

@@ -16,7 +16,9 @@ from mulligan.tools._folder import OWN, OneTool, located, opened, parameters, pr
 class ListFiles(OneTool):
     """Lists files of the workspace. Links are named and not followed; what is git's or Mulligan's is left out."""
 
-    def __init__(self, *, folder: str, most: Annotated[int, "Maximum number of files in a list."] = 400) -> None:
+    def __init__(
+        self, *, folder: str, most: Annotated[int, "Maximum number of files that a list shows."] = 400
+    ) -> None:
         self._folder, self._most = folder, most
         path = {"type": "string", "description": "The folder to look in; left out: the whole workspace."}
         about = "List the files of the workspace, or of a folder in it, with those in the folders below."

@@ -25,7 +25,7 @@ class ReadFile(OneTool):
         self,
         *,
         folder: str,
-        size: Annotated[int, "Maximum size of a file in bytes; a larger one is refused."] = 2_000_000,
+        size: Annotated[int, "Maximum file size, in bytes. Larger files are refused."] = 2_000_000,
     ) -> None:
         self._folder, self._size = folder, size
         path = {"type": "string", "description": "From the workspace's folder on, such as src/main.py."}

@@ -27,8 +27,8 @@ class RunCommand(OneTool):
         *,
         folder: str,
         sandbox: Sandbox,
-        seconds: Annotated[float, "The time limit of one call, in seconds."] = 60,
-        memory: Annotated[int, "Maximum memory of a command, in megabytes."] = 1024,
+        seconds: Annotated[float, "The time limit for a call, in seconds."] = 60,
+        memory: Annotated[int, "Maximum memory for a command, in megabytes."] = 1024,
         readable: Annotated[
             Sequence[str], "Folders outside the workspace that a command may read, such as a virtual environment."
         ] = (),

@@ -20,7 +20,7 @@ from mulligan.tools._folder import OneTool, located, opened, parameters, tool_er
 class WriteFile(OneTool):
     """Writes a file of the workspace."""
 
-    def __init__(self, *, folder: str, size: Annotated[int, "Maximum size of a file in bytes."] = 2_000_000) -> None:
+    def __init__(self, *, folder: str, size: Annotated[int, "Maximum file size, in bytes."] = 2_000_000) -> None:
         self._folder, self._size = folder, size
         path = {"type": "string", "description": "From the workspace's folder on, such as src/main.py."}
         content = {"type": "string", "description": "The whole text of the file."}

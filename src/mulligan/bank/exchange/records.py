@@ -63,7 +63,7 @@ class JsonRecord:
         return value
 
     def count(self, key: str) -> int:
-        return max(0, int(self.get(key, int, "a whole number", 0)))
+        return max(0, int(self.get(key, int, "an integer", 0)))
 
     def texts(self, key: str, *, need: bool = False) -> tuple[str, ...]:
         items = cast(list[Json], self.get(key, list, "a list of strings", [], need=need))

@@ -64,7 +64,7 @@ def _top_k(given: Json) -> int:
     """1 if left out; 2.0 counts as 2."""
     value = 1 if given is None else int(given) if isinstance(given, float) and given.is_integer() else given
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_LESSONS:
-        raise InvalidInput(f"top_k must be a whole number from 1 to {MAX_LESSONS}, not {given!r:.80}.")
+        raise InvalidInput(f"top_k must be an integer from 1 to {MAX_LESSONS}, not {given!r:.80}.")
     return value
 
 

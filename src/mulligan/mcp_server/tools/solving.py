@@ -70,7 +70,7 @@ def parse(arguments: Mapping[str, Json], call: Call) -> SolveRequest:
     if isinstance(trials, float) and trials.is_integer():
         trials = int(trials)
     if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int)):
-        raise InvalidInput(f"'trials' must be a whole number, not {trials!r}.")
+        raise InvalidInput(f"'trials' must be an integer, not {trials!r}.")
     if not isinstance(remember, bool):
         raise InvalidInput("'remember' must be true or false.")
     agent = call.agent(given.get("agentId") or None) or ""
