@@ -178,7 +178,7 @@ async def test_a_lesson_is_shown_with_its_origin_its_recalls_and_its_worth() -> 
 
 async def test_relevance_stands_against_success() -> None:
     async with studio_client() as client:
-        assert "No recall of this bank has a known outcome yet." in (await client.get("/bank/calibration")).text
+        assert "No recall from this bank has a known outcome yet." in (await client.get("/bank/calibration")).text
     await kept()
     await kept("films")
     async with bank_of() as bank, bank_of("films") as other:
@@ -267,7 +267,7 @@ async def test_each_change_is_made_by_a_form_and_kept_in_the_history() -> None:
         assert (await post(client, f"/bank/lessons/{id}", do="restore")).status_code == 400
         assert (await post(client, f"/bank/lessons/{id}", do="purge")).status_code == 400
         nothing = await post(client, f"/bank/lessons/{id}", do="edit", content="Pay the order.\r\nThen send it.")
-        assert "Nothing was changed" in nothing.text
+        assert "The form contains no changes" in nothing.text
     async with bank_of() as bank:
         assert (await bank.get(id)).content == "Pay the order.\nThen send it."
 

@@ -31,7 +31,7 @@ async def test_the_list_says_how_the_cases_of_each_run_ended() -> None:
     async with studio_client() as client:
         page = (await client.get("/benchmarks")).text
     assert re.findall(r"(\d) (solved|failed|error)", page) == [("2", "solved"), ("2", "failed"), *_OF_A]
-    assert "4 of 4 cases ended" in page
+    assert "4 of 4 cases finished" in page
     assert "&lt;b&gt;gpt" in page
 
 

@@ -266,7 +266,7 @@ async def test_a_person_rates_a_run_where_changes_are_allowed() -> None:
     async with studio_client() as client:
         page = (await client.get(f"/runs/{episode.id}")).text
         assert "Rate this run" not in page
-        assert "Add it to tasks.toml" not in page
+        assert "Add to tasks.toml" not in page
         assert "Rate selected" not in (await client.get("/runs")).text
 
 
@@ -323,7 +323,7 @@ async def test_the_overview_answers_what_failed_what_was_learned_and_what_helped
         "the model is gone",
         "Pay at once",
         "1 quarantined lesson to read",
-        "1 run to continue",
+        "1 run to resume",
     ):
         assert text in page, text
 

@@ -92,8 +92,8 @@ async def test_a_form_needs_the_secret_of_this_studio_and_its_own_origin() -> No
     async with studio_client(write=True) as client:
         secret = client.csrf
         for form, headers, said in (
-            ({}, {}, "reload the page"),
-            ({"csrf": "wrong"}, {}, "reload the page"),
+            ({}, {}, "Reload the page"),
+            ({"csrf": "wrong"}, {}, "Reload the page"),
             ({"csrf": secret}, {"Origin": "https://evil.example"}, "other sites"),
             ({"csrf": secret}, {"Sec-Fetch-Site": "cross-site"}, "other sites"),
         ):

@@ -78,12 +78,12 @@ def _error(request: Request, error: Exception) -> Response:
     """A page that says what is wrong, with a link to the area that the address belongs to."""
     nav: Mapping[str, str] = request.app.state.nav
     area = next((name for name, path in nav.items() if path != "/" and request.url.path.startswith(path)), "Overview")
-    status, title, message = 400, "Not possible", str(error)
+    status, title, message = 400, "Invalid request", str(error)
     if isinstance(error, NotFound):
         status, title = 404, "Not found"
     elif isinstance(error, HTTPException):
         status, message = error.status_code, error.detail
         if status == 404:
             title = "Page not found"
-            message = "There is no page at this address: it was removed, or the address is incomplete."
+            message = "There is no page at this address. It was removed, or the address is incomplete."
     return render(request, "error.html", status=status, title=title, message=message, name=area, back=nav[area])

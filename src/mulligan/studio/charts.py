@@ -87,12 +87,12 @@ def calibration(shown: Sequence[tuple[float, bool]]) -> tuple[Chart, Table]:
             rows.append([span, f"{share.n}", f"{share.count}", f"{100 * share.value:.0f} %", interval])
     chart = Chart(
         name="calibration",
-        title="Share of tasks that succeeded, with 95 % intervals, against the relevance of the lessons shown to them",
-        axis_label="relevance of a lesson that was shown",
+        title="Share of tasks that succeeded, with 95 % intervals, by relevance of the lessons shown",
+        axis_label="relevance of the lesson shown",
         ticks=[(n / 5, f"{n / 5:.1f}") for n in range(6)],
         curves=[Curve("", points)],
         joined=False,
-        marks=[(min(relevance for relevance, _ in shown), "least shown")] if shown else [],
+        marks=[(min(relevance for relevance, _ in shown), "lowest shown")] if shown else [],
     )
     return chart, Table(["Relevance", "Lessons shown", "Succeeded", "Share", "95 % interval"], rows)
 

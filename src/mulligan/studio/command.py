@@ -14,22 +14,24 @@ from mulligan.terminal import say
 
 
 @click.command()
-@click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
+@click.option("--open", "opens", is_flag=True, help="Open the studio in a browser.")
 @click.option(
     "--host",
     default="127.0.0.1",
     metavar="HOST",
-    help="Address to bind to. Any other than 127.0.0.1 needs MULLIGAN_TOKEN.",
+    help="Address to bind to. Any address other than 127.0.0.1 requires MULLIGAN_TOKEN.",
 )
-@click.option("--port", type=int, default=8642, metavar="PORT", help="Port to bind to (default: 8642; 0: a free one).")
+@click.option("--port", type=int, default=8642, metavar="PORT", help="Port to bind to (default: 8642; 0: a free port).")
 @click.option(
     "--bank",
     "--agent-id",
     "agent_id",
     metavar="NAME",
-    help="Show only this agent's runs and bank (default: the runs of all agents, and the default bank).",
+    help="Show only this agent's runs and bank (default: all agents).",
 )
-@click.option("--write", is_flag=True, help="Allow changes to lessons. Without this option the studio is read-only.")
+@click.option(
+    "--write", is_flag=True, help="Allow changes, for example to lessons. Without this option, the studio is read-only."
+)
 @click.option(
     "--allow-origin",
     "origins",
@@ -47,7 +49,7 @@ from mulligan.terminal import say
 def studio(opens: bool, agent_id: str | None, **options: Any) -> None:
     """Show runs, banks, coding agents and benchmarks live in a browser.
 
-    By default, only this machine can reach it, and it is read-only. Ctrl-C stops it.
+    By default, the studio is read-only and can be reached only from this machine. Press Ctrl-C to stop it.
     """
     for module, extra in (("starlette", "studio"), ("jinja2", "studio"), ("uvicorn", "studio")):
         require("`mulligan studio` needs its web server", module, extra)
@@ -57,9 +59,11 @@ def studio(opens: bool, agent_id: str | None, **options: Any) -> None:
     service, tokens = Service(ServerOptions(agent_id)), Token.all_in_environment(agent_id)
 
     def announce(url: str) -> None:
-        say(f"The studio is at {url}/{' (with ?token=TOKEN the first time)' if tokens else ''}. Ctrl-C stops it.")
+        say(
+            f"The studio is at {url}/{' (add ?token=TOKEN the first time)' if tokens else ''}. Press Ctrl-C to stop it."
+        )
         if opens and not webbrowser.open(url):
-            say("No browser was found: open this address yourself.")
+            say("No browser was found. Open this address yourself.")
 
     with suppress(KeyboardInterrupt):
         asyncio.run(serve_studio(service, announce, tokens=tokens, **options))

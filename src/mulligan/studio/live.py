@@ -36,7 +36,7 @@ class Listeners:
     def stream(self, look: Callable[[], Awaitable[object]]) -> Response:
         """Sends an event named `change` each time that `look` returns something new."""
         if self._open >= MAX_LISTENERS:
-            text = f"{MAX_LISTENERS} pages are live already: close one, or reload this page manually.\n"
+            text = f"{MAX_LISTENERS} pages are already live. Close one, or reload this page manually.\n"
             return PlainTextResponse(text, 503, {"Retry-After": "30"})
         return StreamingResponse(self._events(look), media_type="text/event-stream")
 

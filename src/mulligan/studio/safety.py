@@ -67,7 +67,7 @@ class Safety:
     def _check_visitor(self, request: Request) -> Response | None:
         """A refusal of an unknown Host or a missing token. A token in the address is moved into a cookie."""
         if not self._policy.allows_host(request.headers.get("host")):
-            return _refused(421, "This host name is not allowed: use the address that the studio printed.")
+            return _refused(421, "This host name is not allowed. Use the address that the studio printed.")
         if not self._tokens:
             return None
         if (token := request.query_params.get("token")) is not None and Token.with_secret(token, self._tokens):
@@ -77,7 +77,7 @@ class Safety:
             return page
         if Token.with_secret(request.cookies.get(self._cookie, ""), self._tokens):
             return None
-        return _refused(401, "This studio needs its token: open its address with ?token=TOKEN once.")
+        return _refused(401, "This studio requires a token. Open its address once with ?token=TOKEN.")
 
     async def _check_change(self, request: Request) -> Response | None:
         """A refusal of a change that is not allowed. Reads the form of a POST, which pages get from `form_of`."""
@@ -86,7 +86,7 @@ class Safety:
         if request.method != "POST":
             return _refused(405, "Only GET and POST requests are allowed.")
         if not self._studio.write:
-            return _refused(403, "This studio is read-only: start it with --write to change anything.")
+            return _refused(403, "This studio is read-only. To make changes, start it with --write.")
         if not self._policy.allows_origin(request.headers.get("origin")):
             return _refused(403, "Pages from other sites cannot change anything here.")
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
@@ -95,13 +95,13 @@ class Safety:
         async for chunk in request.stream():
             body += chunk
             if len(body) > MAX_FORM_BYTES:
-                return _refused(413, f"A form can have at most {MAX_FORM_BYTES:,} bytes.")
+                return _refused(413, f"A form can contain at most {MAX_FORM_BYTES:,} bytes.")
         if body.count(b"&") >= MAX_FORM_FIELDS:
-            return _refused(413, f"A form can have at most {MAX_FORM_FIELDS:,} fields.")
+            return _refused(413, f"A form can contain at most {MAX_FORM_FIELDS:,} fields.")
         fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         if not hmac.compare_digest(fields.pop("csrf", "").encode(), self._studio.csrf.encode()):
             return _refused(
-                403, "This form is from another studio, or from before this one was started: reload the page."
+                403, "This form comes from another studio, or from before this one started. Reload the page."
             )
         request.scope["mulligan.form"] = fields
         return None

@@ -48,7 +48,7 @@ async def agent(request: Request) -> Response:
     listed = await asyncio.to_thread(ProjectAgent.all_in, studio_of(request).root)
     shown = next((agent for agent in listed if agent.name == name), None)
     if shown is None:
-        raise NotFound(f"This project has no agent {name!r} in its folder agents/.")
+        raise NotFound(f"This project has no agent {name!r} in its agents/ folder.")
     files = {source.path.name: source.text for source in shown.agent.sources} if shown.agent else _texts(shown.folder)
     return render(request, "agent.html", shown=shown, keys=_keys(shown), files=files, live="/live/agents")
 
@@ -65,7 +65,9 @@ def _keys(shown: ProjectAgent) -> Mapping[str, str]:
     if agent is None:
         return {}
     steps = {"act": agent.act, "reflect": agent.reflect}
-    models = [f"{name}: {step.model.role or step.model.name or 'as set'}" for name, step in steps.items() if step]
+    models = [
+        f"{name}: {step.model.role or step.model.name or 'as configured'}" for name, step in steps.items() if step
+    ]
     memory = agent.memory
     labelled = {
         "Name": agent.name,
@@ -79,7 +81,7 @@ def _keys(shown: ProjectAgent) -> Mapping[str, str]:
         "Kind of task": agent.kind,
         "Skills": ", ".join(agent.skills),
         "Tools": ", ".join(shown.tools),
-        "Memory": f"bank {memory.bank or 'of its own'}, {memory.mode}" if memory else "",
+        "Memory": f"{f'bank {memory.bank}' if memory.bank else 'own bank'}, {memory.mode}" if memory else "",
     }
     return {name: text for name, text in labelled.items() if text}
 

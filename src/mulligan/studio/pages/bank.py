@@ -132,7 +132,7 @@ def _check_choice(chosen: Mapping[str, str], name: str, valid: Sequence[str]) ->
 def _why(lesson: Lesson, recall: Recall, kind: str) -> str:
     """Why a recall shows this lesson."""
     if lesson.nature == "fact":
-        return "a fact of the current project"
+        return "a fact about the current project"
     if lesson.layer == "metacognitive":
         return "a habit, which is recalled for any task"
     least = f", at least {recall.threshold:.2f}" if isinstance(recall.threshold, float) and recall.threshold else ""

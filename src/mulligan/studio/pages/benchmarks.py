@@ -42,7 +42,7 @@ async def compared(request: Request) -> Response:
     """Compares the first run in the address with each of the others."""
     studio, ids = studio_of(request), list(dict.fromkeys(request.query_params.getlist("run")))
     if not 1 <= len(ids) <= MAX_RUNS:
-        raise InvalidInput(f"Choose from 1 to {MAX_RUNS} benchmark runs, not {len(ids)}.")
+        raise InvalidInput(f"Select 1 to {MAX_RUNS} benchmark runs, not {len(ids)}.")
     report = await BenchReport.of(studio.store, ids)
     if request.query_params.get("format") == "svg":
         chart = report.curve if request.query_params.get("figure") == "curve" else report.spending

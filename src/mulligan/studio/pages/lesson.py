@@ -85,7 +85,7 @@ async def plot(request: Request) -> Response:
     chart = intervals(_bars(await _tallies(bank, shown.id), shown))
     if not chart.bars:
         raise NotFound(f"The worth of lesson {shown.id} has not been measured, so there is no chart.")
-    svg = environment().get_template("intervals.svg").render(plot=chart, title=f"What lesson {shown.id} is worth")
+    svg = environment().get_template("intervals.svg").render(plot=chart, title=f"Worth of lesson {shown.id}")
     return Response(svg, media_type="image/svg+xml")
 
 
@@ -103,7 +103,7 @@ async def change(request: Request) -> Response:
     studio, id, form = studio_of(request), str(request.path_params["id"]), form_of(request)
     name = form.get("do", "")
     if name not in CHANGES:
-        raise InvalidInput(f"There is no such change to a lesson. Available: {', '.join(CHANGES)}")
+        raise InvalidInput(f"Unknown change {name!r:.40}. Available: {', '.join(CHANGES)}")
     bank = await studio.bank_of(id)
     with acting_as("studio"):
         return RedirectResponse(address((await CHANGES[name](bank, id, form)).id), 303)
@@ -133,7 +133,7 @@ async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> Lesson:
         if tags != tuple(map(harmless, before.tags)):
             changes["tags"] = tags
     if not changes:
-        raise InvalidInput("Nothing was changed in the form.")
+        raise InvalidInput("The form contains no changes.")
     return await bank.edit(id, read=before, **changes)
 
 

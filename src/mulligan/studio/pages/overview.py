@@ -117,9 +117,9 @@ async def _waiting(studio: Studio, briefs: Sequence[Brief]) -> Sequence[tuple[st
     candidates = status.candidates if status else 0
     waiting = [
         (len(quarantined), f"{count(len(quarantined), 'quarantined lesson')} to read", "/bank?state=quarantined"),
-        (candidates, f"{count(candidates, 'candidate')} of coding agents to review", "/hooks#candidates"),
-        (len(questions), f"{count(len(questions), 'question')} of the bank to answer", "/queue"),
-        (len(paused), f"{count(len(paused), 'run')} to continue", "/runs?state=paused"),
+        (candidates, f"{count(candidates, 'coding-agent candidate')} to review", "/hooks#candidates"),
+        (len(questions), f"{count(len(questions), 'question')} from the bank to answer", "/queue"),
+        (len(paused), f"{count(len(paused), 'run')} to resume", "/runs?state=paused"),
     ]
     return [(sentence, address) for number, sentence, address in waiting if number]
 

@@ -21,7 +21,7 @@ STATES: Mapping[str, tuple[str, Sequence[str]]] = {
     "solved": ("solved", ("solved",)),
     "failed": ("not solved", ("exhausted", "gave_up", "stuck", "unconfirmed")),
     "paused": ("paused or stopped by an error", ("error", "interrupted", "over_budget")),
-    "going": ("not ended", ("",)),
+    "going": ("still running", ("",)),
 }
 """The filters, by their names in an address: the label, and the reasons to stop that match."""
 MAX_TRIES = 30
