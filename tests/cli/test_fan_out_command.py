@@ -102,7 +102,7 @@ def test_a_run_is_resumed_and_prints_all_its_results(mulligan: Run, here: Path) 
     assert (first["status"], second["status"], second["trials"]) == ("solved", "error", 0)
     assert "has 1 answer but was asked for number 2" in second["text"]
     run = first["episode"].partition(".")[0]
-    assert f"run the cases with errors again: mulligan fan-out --resume {run}" in broken.err
+    assert f"to rerun the cases with errors: mulligan fan-out --resume {run}" in broken.err
     again = mulligan("fan-out", "--resume", run)
     assert [line["id"] for line in printed(again.out)] == ["one", "two"]
     assert printed(again.out)[0] == first

@@ -40,7 +40,7 @@ def test_a_dry_run_says_what_would_be_learned_and_keeps_nothing(mulligan: Run) -
         "   task: Write the total of 1, with [secret masked].",
         "   why: no currency; and [secret masked] is a key",
         "   found: no currency; and [secret masked] is a key",
-        "2. clerk talk 2: 2 turns, no verdict (correctness 0.2); with nothing to learn yet (no model is named)",
+        "2. clerk talk 2: 2 turns, no verdict (correctness 0.2); with nothing to learn yet (no model was named)",
         "   task: Write the total of 2, with [secret masked].",
         "   no model is named, and rules find nothing",
     ]

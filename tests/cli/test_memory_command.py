@@ -441,7 +441,7 @@ def test_a_retired_lesson_that_is_added_again_is_said_to_be_retired(mulligan: Ru
     mulligan("memory", "retire", id)
     again = mulligan("memory", "add", *FIRST)
     assert again.out.strip() == id
-    assert f"{id} is retired, so it is not recalled. To bring it back: mulligan memory retire --undo {id}" in again.err
+    assert f"{id} is retired, so it is not recalled. To restore it: mulligan memory retire --undo {id}" in again.err
 
 
 def test_a_lesson_expires_and_what_was_purged_is_left_out_of_an_import(mulligan: Run, here: Path) -> None:

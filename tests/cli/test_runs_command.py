@@ -196,7 +196,7 @@ def test_doctor_looks_into_the_store(mulligan: Run, here: Path, monkeypatch: pyt
     ended = mulligan("doctor")
     assert ended.status == 1
     assert "is not a Mulligan database" in ended.out
-    assert "name another folder in MULLIGAN_HOME" in ended.out
+    assert "set MULLIGAN_HOME to another folder" in ended.out
 
 
 def test_a_run_is_one_page_to_send(mulligan: Run, here: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_goal_is_set_shown_paused_and_cleared(home: Path, place: Folder, monke
     said = run.invoke(cli, ["goal", "python3 check.py", "--trials", "9", "--protect", "check.py"])
     assert said.exit_code == 0, said.exception
     assert "outside the agent's sandbox" in said.stderr
-    assert "It fails now, as it should." in said.stderr
+    assert "It currently fails, as it should." in said.stderr
     assert "Kept working: Claude Code." in said.stderr
     assert "ends a turn after 8 blocked stops in a row" in said.stderr
     place.prompt()
@@ -161,7 +161,7 @@ def test_a_check_that_takes_too_long_at_the_start_is_named(home: Path, place: Fo
     if agent_above():
         pytest.skip("needs a terminal that no coding agent has started")
     said = CliRunner().invoke(cli, ["goal", "sleep 60", "--check-seconds", "0.5"]).stderr
-    assert "The check was stopped after 0.5 seconds. --check-seconds gives it more." in said
+    assert "The check was stopped after 0.5 seconds. --check-seconds allows more time." in said
 
 
 def test_an_option_that_a_prompt_does_not_have_is_named() -> None:

@@ -70,7 +70,7 @@ async def test_a_claim_ends_no_turn_and_the_third_try_does(agent: CodingAgent, t
     async with desk(agent, tmp_path) as at:
         await prepared(at)
         said = await at.mulligan("goal", "python3 check.py", "--trials", "3")
-        assert "It fails now, as it should." in said
+        assert "It currently fails, as it should." in said
         requests = await at.session("Make the word right.", [], script=fixes_at_the_third(agent))
         goal = await standing(at)
         assert holds(requests) == ["(try 1 of 3)", "(try 2 of 3)"], await at.mulligan("hooks", "status")

@@ -90,7 +90,7 @@ def runs() -> list[str]:
 def test_one_that_is_asked_to_stop_leaves_nothing(tmp_path: Path, by: signal.Signals) -> None:
     with started(tmp_path) as run:
         status, err = run.end(by)
-        assert (status, err.splitlines()[-1]) == (3, "Interrupted before anything was started.")
+        assert (status, err.splitlines()[-1]) == (3, "Interrupted before anything started.")
         assert run.left == (0, 0, 0)
         assert "No runs recorded" in mulligan("runs", "list").stderr
 

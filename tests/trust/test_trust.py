@@ -213,7 +213,7 @@ def test_what_was_not_looked_at_is_said(project: Path, capsys: pytest.CaptureFix
     assert command("trust") == 0
     said = capsys.readouterr().err
     assert "Not read, because of errors that mulligan lint shows: broken\n" in said
-    assert "For an agent in another folder: mulligan trust FOLDER" in said
+    assert "To check an agent in another folder: mulligan trust FOLDER" in said
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project / "pkg/a/sub")
         assert command("run", "..", "Say hello.") == 2

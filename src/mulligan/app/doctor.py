@@ -70,14 +70,14 @@ def _store(config: Config) -> DoctorRow:
     folder = existing if existing.is_dir() else existing.parent
     shown = name if file == existing else f"{file} (created when needed)"
     if file != existing and not existing.is_dir():
-        return DoctorRow("store", False, f"{file}: {existing} is not a folder", "name another folder in MULLIGAN_HOME")
+        return DoctorRow("store", False, f"{file}: {existing} is not a folder", "set MULLIGAN_HOME to another folder")
     try:
         with TemporaryFile(dir=folder) as probe:
             probe.write(b"\0" * PROBE_BYTES)
             probe.flush()
             os.fsync(probe.fileno())
     except OSError as error:
-        remedy = f"make {folder} writable, or name another folder in MULLIGAN_HOME"
+        remedy = f"make {folder} writable, or set MULLIGAN_HOME to another folder"
         return DoctorRow("store", False, f"{shown}: {error.strerror or error}", remedy)
     return DoctorRow("store", True, shown)
 
@@ -113,7 +113,7 @@ def _weights(embedder: str) -> list[DoctorRow]:
         *(
             DoctorRow(f"weights {name}", True, str(installed_weights[name]))
             if name in installed_weights
-            else DoctorRow(f"weights {name}", False, "not here", f"mulligan models pull {name}")
+            else DoctorRow(f"weights {name}", False, "not installed", f"mulligan models pull {name}")
             for name in KNOWN
         ),
         DoctorRow("embedder", not why_missing, why_missing or "recalls also compare meaning", command),

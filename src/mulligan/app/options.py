@@ -298,7 +298,7 @@ class Watched(Options):
     """Where a run is recorded, and who follows it. Only Python has these options.
 
     Attributes:
-        store: Where the run is recorded, instead of the configured store.
+        store: The store that records the run, instead of the configured one.
         observers: Called for each event, with the episode and the event.
         on_start: Called with each episode and its limits when it starts or resumes.
         on_step: Called with each step once it is done.
@@ -316,13 +316,13 @@ class Budget(Options):
     """What an episode may use: the options of everything that runs one.
 
     Attributes:
-        limits: All limits, or those that differ from mulligan.toml's, such as {'seconds': 60}.
+        limits: All limits, or just those that differ from mulligan.toml, such as {'seconds': 60}.
         max_tokens: Stop before using more than N tokens (input and output).
         max_cost: Stop before spending more than this many US dollars.
         max_seconds: Stop after S seconds of work.
         identical: Stop after N identical attempts in a row (0: never).
-        model: The model: local (default), PROVIDER:NAME, scripted:FILE or replay:FILE. For an agent defined by files,
-            it is the model for every step. If you name several, each is used when the previous one fails.
+        model: The model: local (default), PROVIDER:NAME, scripted:FILE or replay:FILE. In an agent defined by files,
+            every step uses this model. If you name several models, each is used when the previous one fails.
     """
 
     limits: Limits | Mapping[str, float | None] | None = None
@@ -360,12 +360,12 @@ class Course(Options):
         scale: Run K trajectories: parallel:5 (the bank compares them), vanilla:5 (the bank learns from each separately)
             or sequential:3 (each checks and refines the last). With :judge at the end, a model chooses among equally
             good trajectories.
-        sandbox: auto (default), strict, or a level that `mulligan doctor` names.
+        sandbox: auto (default), strict, or a level that `mulligan doctor` lists.
         seed: The random seed, for models that accept one (default: 0).
         foresight: The plug-in that checks actions before they are performed: premortem (default) or ./mine.py.
-        check_before: Ask what could go wrong before actions that match this regular expression and before actions that
-            are declared critical. With `declared`, ask only before declared ones; with `model`, the model decides which
-            actions are critical.
+        check_before: Ask what could go wrong before actions that match this regular expression or are declared
+            critical. With `declared`, ask only before declared actions; with `model`, the model decides which actions
+            are critical.
         checks: Maximum number of checks in an episode (default: 5).
     """
 
@@ -387,12 +387,12 @@ class Cast(Options):
 
     Attributes:
         judge: The judge, such as exact_match:42, human or ./mine.py. In Python, it can also be an object, the Path of a
-            test file, or a function of the answer or of the task and the answer.
+            test file, or a function that takes the answer, or the task and the answer.
         evaluator: Another name for judge.
         actor: The actor, which makes the attempts: complete (default), "command:claude -p", ./mine.py, …
-        reflector: The reflector, which reflects on a failed try: verbal (a model, default), self, …
+        reflector: The reflector, which reflects on failed tries: verbal (default; uses a model), self, …
         vision_model: The model that describes images to models that cannot read them.
-        prompts: A folder with your own prompts. The built-in prompts are used for the others.
+        prompts: A folder with your own prompts. Mulligan uses its built-in prompts for any that are missing there.
     """
 
     judge: AnyJudge | None = option("NAME[:ARG]", "-e", default=None)
@@ -409,10 +409,10 @@ class Beginning(Options):
     Attributes:
         kind: The kind of task, in your own words. Lessons for this kind of task are recalled first.
         workspace: The folder to work on. Mulligan works on a copy of it, unless the mode is in_place.
-        mode: How the workspace is separated from your files: worktree (default), copy or in_place.
+        mode: How the workspace is isolated from your files: worktree (default), copy or in_place.
         edit_reflections: Ask at the terminal about each lesson before the next try sees it.
         bank: The agent whose bank is used (default on the command line: the default bank). In Python, you can also pass
-            a bank, to which no lessons are added.
+            a bank object; no lessons are added to it.
         forms: Which parts of the bank the prompt shows: lessons (default), notebook, history, or several of them.
     """
 
@@ -431,14 +431,14 @@ class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
         tests: A Python file of tests that judge the attempt, written as plain asserts or in pytest style.
         tests_run: Run the tests in a separate process (apart, default) or in the attempt's process (beside), where the
             attempt can forge the verdict.
-        check: A command that judges the attempt: exit status 0 means that it passes. {attempt} stands for the attempt's
-            file.
+        check: A command that judges the attempt: exit status 0 means that it passes. {attempt} is replaced with
+            the path of the attempt's file.
         environment: The environment in which the actor `interact` acts, such as ./screens.py.
-        restarts: Maximum number of independent episodes. No more are run once one of them is solved.
-        protect: Files or a folder of the workspace that the check sees as they were before the first try. Repeatable.
+        restarts: Maximum number of independent episodes. The run ends once one of them is solved.
+        protect: A file or folder in the workspace that the check sees as it was before the first try. Repeatable.
         fresh: Start each try from your files, not from those of the previous try.
         window: How many lessons the next try sees (default: 1; with --strategy reflexion: 3).
-        lesson_tokens: Maximum number of tokens that the lessons for the next try may have in total.
+        lesson_tokens: Maximum total number of tokens in the lessons for the next try.
         overflow: If there are too many lessons, show the newest (default), the most useful, or a condensed one.
         temperatures: The temperature of each try; the last one applies to all later tries.
         examples: Worked examples for the actor, instead of the built-in ones.
@@ -476,9 +476,9 @@ class ResumeOptions(Watched, Roles, Cast, Budget):
     """The options of `mulligan.resume`: what replaces the recorded options.
 
     Attributes:
-        fork: Continue as a new run, even if something has changed or RUN has finished. Required to use other roles,
+        fork: Continue as a new run, even if something has changed or RUN has finished. Required to change roles,
             models, settings or prompts.
-        edit_reflections: Whether to ask about each lesson at the terminal (default: as when the run started).
+        edit_reflections: Whether to ask at the terminal about each lesson (default: as when the run started).
         bank: The bank, if the run was started with a bank object.
     """
 

@@ -52,7 +52,7 @@ async def teach(bank: Bank, episode: Episode, notice: Notice, *, learns: bool = 
     if episode.stop is None or episode.stop.resumable or not episode.trials:
         return
     if episode.stop.reason in ("unconfirmed", "unsure", "absent"):
-        notice("nothing was learned: whether the answer is right is unknown")
+        notice("nothing was learned: it is unknown whether the answer is right")
         return
     await _learn(bank, [episode], notice)
 
@@ -74,7 +74,7 @@ async def teach_group(bank: Bank, episodes: Sequence[Episode], notice: Notice, *
     tried = [episode for episode in episodes if episode.trials]
     judgeable = [episode for episode in tried if episode.stop and episode.stop.reason != "unconfirmed"]
     if not judgeable:
-        notice("nothing was learned: whether any of the answers is right is unknown")
+        notice("nothing was learned: it is unknown whether any of the answers is right")
         return
     await _learn(bank, judgeable, notice)
 
@@ -110,11 +110,11 @@ def _learned_by_model(learned: Learned, agent_id: str | None) -> str:
         return f"{'no strategy' if learned.facts else 'nothing'} was learned: {learned.failed}"
     if learned.question is not None:
         return (
-            "no model was named for the bank, so a question waits for an answer: "
+            "no model was named for the bank, so a question is waiting for an answer: "
             f"{memory_command(agent_id, 'pending', learned.work or '')}"
         )
     if learned.pending:
-        return f"another process is already learning from it: work {learned.work}"
+        return f"another process is already learning from it: job {learned.work}"
     parts = [
         _count(learned.lessons, f"learned by {learned.by}" if learned.by else "learned"),
         _count(learned.folded, "already known"),

@@ -11,11 +11,11 @@ import click
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Coding agents": {
-        "hooks": ("cli.hooks", "Install and inspect the hooks through which coding agents learn."),
+        "hooks": ("cli.hooks", "Install and inspect the hooks that let coding agents learn."),
         "goal": ("cli.goal", "Keep a coding agent working until a check passes."),
         "learn": (
             "cli.learn",
-            "Learn lessons from a transcript or from traces in FILE (- for standard input), and list them.",
+            "Learn lessons from a transcript or traces in FILE (- for standard input) and list them.",
         ),
     },
     "Tasks and agents": {
@@ -23,7 +23,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "run": ("cli.run", "Run AGENT on TASK."),
         "fan-out": (
             "bench.commands.fan_out",
-            "Solve the tasks in the file TASKS in parallel, on one machine or on many.",
+            "Solve the tasks in the file TASKS in parallel, on one machine or several.",
         ),
         "demo": ("cli.demo", "Run the built-in example: write a function that passes its tests."),
     },
@@ -33,35 +33,38 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "studio": ("studio.command", "Show runs, banks, coding agents and benchmarks live in a browser."),
     },
     "Set up": {
-        "doctor": ("cli.doctor", "Check what works here (sandbox, store, models), and explain how to fix the rest."),
+        "doctor": (
+            "cli.doctor",
+            "Check what works on this machine (sandbox, store, models), and explain how to fix the rest.",
+        ),
         "models": (
             "cli.models",
             "List, pull and remove the weights of local models and embedders, and list providers.",
         ),
-        "init": ("cli.scaffold", "Create a project in FOLDER (default: here)."),
-        "add": ("cli.scaffold", "Write a new agent or skill named NAME that works immediately."),
-        "lint": ("cli.lint", "Check a project, an agent, a skill or one of their files."),
+        "init": ("cli.scaffold", "Create a project in FOLDER (default: the working folder)."),
+        "add": ("cli.scaffold", "Write a new agent or skill, named NAME, that works right away."),
+        "lint": ("cli.lint", "Check a project, an agent, a skill, or one of their files."),
         "trust": (
             "cli.trust",
-            "Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.",
+            "Show what the project in FOLDER (default: the working folder) would run or redirect, and trust it if you "
+            "agree.",
         ),
         "serve": ("cli.serve", "Serve reflexion-thinking and the memory tools to MCP clients."),
     },
     "Benchmarks, graphs, servers": {
-        "bench": ("bench.commands", "Run benchmarks, and score their cases against hidden targets."),
+        "bench": ("bench.commands", "Run benchmarks and score their cases against hidden targets."),
         "strategies": ("cli.strategies", "Show or reset what adaptive strategies have learned."),
         "graph": ("graphs.command", "Query graph databases, load them from files, or write a sample."),
         "ask-graph": (
             "langgraph.command",
-            "Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.",
+            "Answer QUESTION from a graph database: write a query, run it, examine the rows, and improve the query.",
         ),
         "store": ("cli.store", "Inspect, back up, copy and set up the store of runs and lessons."),
     },
     "Help": {
         "docs": (
             "cli.docs",
-            "Show a page of the documentation (for example, `mulligan docs memory`), or the overview if you name no "
-            "page.",
+            "Show PAGE of the documentation, such as `mulligan docs memory` (default: the overview).",
         ),
         "help": (
             "cli.main",

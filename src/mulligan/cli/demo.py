@@ -72,10 +72,15 @@ async def solve_example(*, model: str | None = None, actor: str | None = None, *
 
 @click.command()
 @click.option(
-    "--model", "-m", metavar="MODEL", help="local (default: downloads 98 MB once), PROVIDER:NAME, scripted:FILE, …"
+    "--model",
+    "-m",
+    metavar="MODEL",
+    help="The model: local (default; downloads 98 MB once), PROVIDER:NAME, scripted:FILE, …",
 )
 @click.option(
-    "--actor", metavar="COMMAND", help='A coding agent that makes the attempts instead, such as "command:claude -p".'
+    "--actor",
+    metavar="COMMAND",
+    help='A coding agent, such as "command:claude -p", that makes the attempts instead of a model.',
 )
 @progress_options
 @click.pass_context

@@ -58,9 +58,10 @@ def page_of(name: str) -> tuple[str, Path]:
     "--browser", is_flag=True, help="Build the site (with the `docs` extra), and open the page in the browser."
 )
 def docs(page: str, lists: bool, browser: bool) -> None:
-    """Show a page of the documentation (for example, `mulligan docs memory`), or the overview if you name no page.
+    """Show PAGE of the documentation, such as `mulligan docs memory` (default: the overview).
 
-    The pages ship with Mulligan and need no network. If the output is not a terminal, the page is printed as Markdown.
+    The pages ship with Mulligan and need no network access. If the output is not a terminal, the page is
+    printed as Markdown.
     """
     if lists:
         width = max(map(len, pages()))
@@ -70,7 +71,7 @@ def docs(page: str, lists: bool, browser: bool) -> None:
     if browser:
         address = (built() / "docs" / f"{name}.html").as_uri()
         if not webbrowser.open(address):
-            say(f"No browser was found here: open {address}")
+            say(f"No browser was found. Open this address yourself: {address}")
         return
     text = file.read_text(encoding="utf-8")
     if not sys.stdout.isatty():

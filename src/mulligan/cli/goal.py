@@ -46,48 +46,47 @@ class GoalCommand(click.Command):
     type=int,
     default=5,
     show_default=True,
-    help="Maximum number of tries in a session.",
+    help="Maximum number of tries per session.",
 )
-@click.option("--max-seconds", type=float, metavar="N", help="Maximum number of seconds of work in a session.")
+@click.option("--max-seconds", type=float, metavar="N", help="Maximum working time per session, in seconds.")
 @click.option(
-    "--check-seconds", type=float, default=600.0, show_default=True, help="Time limit of the check in seconds."
+    "--check-seconds", type=float, default=600.0, show_default=True, help="Time limit for the check, in seconds."
 )
 @click.option(
     "--protect",
     multiple=True,
     metavar="PATH",
-    help="Files or a folder to show to the check as they were when the goal was set. Repeatable.",
+    help="A file or folder that the check sees as it was when the goal was set. Repeatable.",
 )
 @click.option("--sandbox", metavar="LEVEL", default="auto", help="Sandbox level, as for solve: auto (default) or none.")
-@click.option("--no-first-check", is_flag=True, help="Do not run the check now.")
-@click.option("--tests", metavar="FILE", help="Judge with a copy of this test file instead of a command.")
+@click.option("--no-first-check", is_flag=True, help="Do not run the check when the goal is set.")
+@click.option("--tests", metavar="FILE", help="Judge with a copy of this test file instead of running a command.")
 @click.option(
     "--judge",
     metavar="NAME:ARG",
     help="Let a model judge the changes: model_judge:RUBRIC, where RUBRIC is text or a file. A model is the weakest "
-    "judge.",
+    "kind of judge.",
 )
 @click.option("--judge-model", metavar="MODEL", help="The model that judges (default: your configured model).")
 @click.option(
-    "--maximise", metavar="COMMAND", help="A command whose output ends with a number, the score; needs --at-least."
+    "--maximise", metavar="COMMAND", help="A command whose output ends with the score, a number. Requires --at-least."
 )
 @click.option("--at-least", type=float, metavar="X", help="The score to reach.")
-@click.option(
-    "--run", "agent", metavar="COMMAND", help='Start an agent, such as "claude -p", until the goal is reached.'
-)
+@click.option("--run", "agent", metavar="COMMAND", help='Run an agent, such as "claude -p", until the goal is reached.')
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json: bool, **given: Any) -> None:
     """Set a goal for this folder: a coding agent's turn ends only when CHECK passes.
 
-    The hooks of Claude Code, Codex CLI, Gemini CLI and Qwen Code run the check when the agent is about to end a turn.
-    If it fails, the agent sees the output and continues. Without CHECK, the command prints the state of the goal.
+    The hooks of Claude Code, Codex CLI, Gemini CLI and Qwen Code run the check whenever the agent is about to end a
+    turn. If the check fails, the agent sees its output and continues. Without CHECK, the command prints the goal's
+    state.
 
-    `mulligan goal --run "claude -p" "Make the failing tests pass"` runs an agent without a terminal, and restarts it
-    with the check's output until the check passes or all tries are used. `mulligan goal check` runs the check now,
-    without counting a try.
+    `mulligan goal --run "claude -p" "Make the failing tests pass"` runs an agent non-interactively and restarts it with
+    the check's output until the check passes or no tries are left. `mulligan goal check` runs the check now, without
+    counting it as a try.
 
-    Exit status: 0 if the goal is set or reached, 1 if it is not reached, 2 for bad input.
+    Exit status: 0 if the goal is set or reached, 1 if it is not reached, 2 for invalid input.
     """
     with goals_in_use():
         if agent is not None:
@@ -130,10 +129,14 @@ def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
     with Goals() as goals:
         there = set_goal(goals, wish, folder, str(load().store), "person", begin=lambda: say(warning))
     first = there.first
-    states = {True: " It passes now.", False: " It fails now, as it should.", None: " It gives no verdict yet."}
+    states = {
+        True: " It currently passes.",
+        False: " It currently fails, as it should.",
+        None: " It gives no verdict yet.",
+    }
     state = states[first["passed"]] if first else ""
     if first and first["text"].startswith("The check was stopped"):
-        state = f" {first['text'].splitlines()[0]} --check-seconds gives it more."
+        state = f" {first['text'].splitlines()[0]} --check-seconds allows more time."
     say(f"The goal of {there.folder} is: {there.label}.{state}")
     for line in holding:
         say(line)

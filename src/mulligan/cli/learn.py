@@ -41,35 +41,38 @@ from mulligan.text.times import span_of
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
-    "--outcome", type=click.Choice(["success", "failure"]), help="How the session ended (by default, the model judges)."
+    "--outcome", type=click.Choice(["success", "failure"]), help="How the session ended (default: the model decides)."
 )
 @click.option("--task", metavar="TEXT", help="The task (default: the user's first message).")
 @click.option(
-    "--format", "form", metavar="NAME", help="The format of FILE, such as openai or ./mine.py (default: detected)."
+    "--format",
+    "form",
+    metavar="NAME",
+    help="The format of FILE, such as openai or ./mine.py (default: detected automatically).",
 )
 @click.option(
     "--model",
     "-m",
     metavar="MODEL",
-    help="The model that learns (default: the model in [memory], or else MULLIGAN_MODEL).",
+    help="The model that learns (default: the model set under [memory], or else MULLIGAN_MODEL).",
 )
 @click.option(
     "--judge",
     metavar="NAME",
-    help="For traces: the judge for runs whose outcome is not in the traces, such as contains:EUR.",
+    help="For traces: the judge, such as contains:EUR, for runs whose outcome is not in the traces.",
 )
-@click.option("--judge-model", metavar="MODEL", help="For traces: the judge's model.")
+@click.option("--judge-model", metavar="MODEL", help="For traces: the model that the judge uses.")
 @click.option(
     "--evaluation",
     "evaluations",
     metavar="NAME[>=N]",
     multiple=True,
-    help="For traces: the evaluation that decides the outcome (default: all that are labelled pass or fail).",
+    help="For traces: the evaluation that decides the outcome (default: all evaluations labelled pass or fail).",
 )
 @click.option(
-    "--by-agent", is_flag=True, help="For traces: store each agent's lessons in the bank that has the agent's name."
+    "--by-agent", is_flag=True, help="For traces: store each agent's lessons in a bank named after the agent."
 )
-@click.option("--recall", metavar="ID", help="The recall that the outcome belongs to.")
+@click.option("--recall", metavar="ID", help="The id of the recall that the outcome belongs to.")
 @click.option(
     "--dry-run", is_flag=True, help="Only print the parsed turns, without calling a model or storing anything."
 )
@@ -83,7 +86,7 @@ from mulligan.text.times import span_of
     "agents",
     type=click.Choice(AGENTS),
     multiple=True,
-    help="With --since: only this coding agent (default: all). Repeatable.",
+    help="With --since: only this coding agent (default: all agents). Repeatable.",
 )
 @click.option(
     "--from-git", is_flag=True, help="Instead of FILE: the sessions in this repository's refs entire/checkpoints/*."
@@ -93,15 +96,15 @@ from mulligan.text.times import span_of
 @agent_options
 @click.pass_context
 def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_git: bool, **given: Any) -> None:
-    """Learn lessons from a transcript or from traces in FILE (- for standard input), and list them.
+    """Learn lessons from a transcript or traces in FILE (- for standard input) and list them.
 
-    The transcript is a session of a coding agent, a list of chat messages in the format of the OpenAI or Anthropic API
-    (JSON or JSON Lines), or plain text in which each turn begins with User:, Assistant: or Tool:. If FILE is a folder,
-    all transcripts in it are read, oldest first. Without a model, the command learns from failures that were later
-    fixed and from the user's corrections.
+    A transcript is a coding-agent session, a list of chat messages in OpenAI or Anthropic API format (JSON or JSON
+    Lines), or plain text whose turns begin with User:, Assistant: or Tool:. If FILE is a folder, all transcripts in it
+    are read, oldest first. Without a model, the command learns from failures that were later fixed and from the user's
+    corrections.
 
-    Traces are OpenTelemetry files (OTLP as JSON) with agent spans. A log file with the events of these spans may be in
-    the same folder. Mulligan learns from each agent run only once.
+    Traces are OpenTelemetry files (OTLP as JSON) that contain agent spans. The same folder may also contain a log file
+    with the spans' events. Mulligan learns from each agent run only once.
     """
     if bool(files) + (since is not None) + from_git != 1:
         raise InvalidInput("Name a FILE, or use --since to say how far back to look for transcripts: --since 30d.")
@@ -188,8 +191,8 @@ def _from_git(dry_run: bool) -> int:
         for id in new:
             emit(f"{id}  {one_line((await bank.get(id)).title, 100)}")
         say(
-            f"{count(len(new), 'candidate')} learned. They come from other people's sessions, so none is shown until "
-            "you keep it: mulligan memory review"
+            f"{count(len(new), 'candidate')} learned. They come from other people's sessions and are shown only after "
+            f"you keep them: mulligan memory review"
         )
         return UNFINISHED if failed else SOLVED
 
@@ -229,7 +232,7 @@ def _traces(files: Sequence[str], given: Mapping[str, Any]) -> int:
 
 _STATES: Mapping[State, str] = {
     "new": "to learn from",
-    "nothing": "with nothing to learn yet (no model is named)",
+    "nothing": "with nothing to learn yet (no model was named)",
     "known": "already learned from",
     "silent": "without content",
     "unfinished": "not finished",
@@ -300,7 +303,10 @@ def _learned(transcript: Transcript, agent: str, given: Mapping[str, Any]) -> in
 
     async def work(bank: Bank) -> int:
         if transcript.format in AGENTS and not found and not has_something_to_learn(bank, episode):
-            say("nothing to learn by rules: no failure was overcome, and you corrected nothing. A model may: --model")
+            say(
+                "nothing to learn by rules: no failure was fixed, and you made no corrections. A model may find more: "
+                "--model"
+            )
             return SOLVED
         known = {one.id for one in await bank.list(Selection(STATES, limit=None))}
         try:

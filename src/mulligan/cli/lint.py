@@ -18,10 +18,10 @@ from mulligan.cli.words import count
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def lint(ctx: click.Context, path: str | None, as_json: bool) -> None:
-    """Check a project, an agent, a skill or one of their files. No model is called.
+    """Check a project, an agent, a skill, or one of their files. No model is called.
 
     PATH is a folder or a file (default: the project that contains this folder). Each mistake is printed as `file:line:
-    what is wrong and what to do`. Exit status: 2 if there is an error, 0 if there are only warnings.
+    what is wrong and what to do`. Exit status: 2 if there are errors, otherwise 0.
     """
     linted = library(path or project_root() or ".")
     if as_json:

@@ -154,14 +154,14 @@ def memory() -> None:
 @click.option(
     "--as-of", metavar="TIME", help="Search the bank as it was at this time, such as 2026-01-31 or 2026-01-31T12:00Z."
 )
-@click.option("--all-projects", is_flag=True, help="Include facts of other projects.")
+@click.option("--all-projects", is_flag=True, help="Include other projects' facts.")
 @_kind
 @json_option
 @for_banks
 async def search(
     banks: Sequence[Bank], query: str, threshold: str | None, as_of: str | None, as_json: bool, **given: Any
 ) -> None:
-    """Show the lessons that an agent would get from each bank for the task QUERY, best first."""
+    """Show the lessons that each bank would return for the task QUERY, best first."""
     asked: dict[str, Any] = {
         "threshold": threshold_of(threshold),
         "as_of": time_of(as_of),
@@ -191,20 +191,20 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
     type=click.Choice([*STATES, "expired", "all"]),
     default="active",
     show_default=True,
-    help="Only lessons in this state.",
+    help="List only lessons in this state.",
 )
-@click.option("--quarantined", is_flag=True, help="Only quarantined lessons; the same as --state quarantined.")
+@click.option("--quarantined", is_flag=True, help="List only quarantined lessons; same as --state quarantined.")
 @field_options(Selection)
 @limit_option(50)
 @click.option(
     "--notebook",
     is_flag=True,
-    help="Show this project's facts in full, in the form in which prompts show the notebook.",
+    help="Show this project's facts in full, formatted like the notebook in prompts.",
 )
 @click.option(
     "--project",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="With --notebook: the folder of the project (default: the working folder).",
+    help="With --notebook: the project's folder (default: the working folder).",
 )
 @click.option(
     "--as-of", metavar="TIME", help="With --notebook: show the facts as they were at this time, such as 2026-01-31."
@@ -263,7 +263,7 @@ async def _notebook(bank: Bank, as_of: str | None, as_json: bool) -> None:
 @json_option
 @for_bank(reading, of="id", look=of_lesson_or_recall)
 async def show(bank: Bank, id: str, as_json: bool) -> None:
-    """Show lesson ID with its origin and links, or recall ID with its lessons and the outcome of its task.
+    """Show the lesson or recall with this ID: a lesson's origin and links, or a recall's lessons and task outcome.
 
     The first few characters of a lesson's id are enough.
     """
@@ -289,12 +289,14 @@ async def show(bank: Bank, id: str, as_json: bool) -> None:
 
 @memory.command()
 @click.argument("id", required=False)
-@click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only changes since this time.")
-@click.option("--by", metavar="TEXT", help="Only changes by authors whose name contains this text, such as mcp.")
+@click.option(
+    "--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Show only changes since this time."
+)
+@click.option("--by", metavar="TEXT", help="Show only changes by authors whose names contain this text, such as mcp.")
 @json_option
 @agent_options
 def history(id: str | None, since: datetime | None, by: str | None, as_json: bool) -> None:
-    """Show the changes to lesson ID, oldest first, or to all lessons: who changed them, when and why."""
+    """Show the changes to the lesson with this ID, or to all lessons, oldest first: who made them, when and why."""
     if id is None:
         _changes(since=since.timestamp() if since else 0.0, by=by or "", as_json=as_json)
     elif since or by:
@@ -318,7 +320,7 @@ async def _changes(banks: Sequence[Bank], since: float, by: str, as_json: bool) 
     every = sorted([one for bank in banks for one in await bank.decided()], key=lambda one: one.at)
     found = [one for one in every if one.at >= since and by in one.by]
     rows = partial(memory_words.audit_rows, banks=len(banks) > 1 or banks[0].agent_id is None)
-    say_each(found, rows, "No lesson was changed here.", as_json)
+    say_each(found, rows, "No lessons have been changed here.", as_json)
 
 
 @memory.command()
@@ -326,10 +328,13 @@ async def _changes(banks: Sequence[Bank], since: float, by: str, as_json: bool) 
 @click.argument("ended", metavar="success|failure", type=click.Choice(["success", "failure"]))
 @for_bank(writing, of="recall", look=of_recall)
 async def outcome(bank: Bank, recall: str, ended: str) -> None:
-    """Report how the task of RECALL ended, without learning from it. Only the first report counts."""
+    """Report how RECALL's task ended, without learning from it. Only the first report counts."""
     counted = await bank.outcome_of(recall, ended == "success")
     if counted != (ended == "success"):
-        say(f"It was reported before as a {'success' if counted else 'failure'}, and the first report counts.")
+        say(
+            f"The task was already reported as a {'success' if counted else 'failure'}, and only the first report "
+            f"counts."
+        )
     for sentence in await bank.retired_for_harm():
         say(one_line(f"From now on {sentence}.", 400))
 
@@ -338,7 +343,7 @@ async def outcome(bank: Bank, recall: str, ended: str) -> None:
 @json_option
 @for_banks
 async def stats(banks: Sequence[Bank], as_json: bool) -> None:
-    """Show the number of lessons by state, their size, and their worth.
+    """Show the number of lessons in each state, their size and their worth.
 
     With --all-banks, list every bank; `*` marks those used in this folder.
     """
@@ -366,12 +371,14 @@ async def stats(banks: Sequence[Bank], as_json: bool) -> None:
 @memory.command()
 @click.option("--mend", is_flag=True, help="Repair as much as possible.")
 @click.option(
-    "--vectors", is_flag=True, help="Instead, compute any vectors that the configured embedder has not computed yet."
+    "--vectors",
+    is_flag=True,
+    help="Compute missing vectors with the configured embedder instead of checking the store.",
 )
 @agent_options
 @click.pass_context
 def verify(ctx: click.Context, mend: bool, vectors: bool) -> None:
-    """Check the store of lessons. The exit status is 1 if the store is damaged."""
+    """Check the lesson store. The exit status is 1 if the store is damaged."""
     if vectors:
         _reembed()
         return
@@ -387,7 +394,7 @@ def verify(ctx: click.Context, mend: bool, vectors: bool) -> None:
     if wrong and not mend:
         say("To repair as much as possible: mulligan memory verify --mend")
     elif not found:
-        say("No problems were found.")
+        say("No problems found.")
     ctx.exit(1 if wrong else 0)
 
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @memory.command("balance")
 @click.option(
-    "--days", type=click.FloatRange(min=0), default=DAYS, metavar="N", help="How many days back to count (default: 30)."
+    "--days", type=click.FloatRange(min=0), default=DAYS, metavar="N", help="Number of days to look back (default: 30)."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @for_bank(reading)
 async def show_balance(bank: Bank, days: float, as_json: bool) -> None:
-    """Show how many tokens learning and recalls cost, and how many the tasks saved."""
+    """Show how many tokens learning and recalls cost, and how many tokens they saved."""
     balance = await bank.balance(days)
     if as_json:
         emit(dumped({**asdict(balance), "net": balance.net and asdict(balance.net)}))
@@ -35,6 +35,9 @@ async def show_balance(bank: Bank, days: float, as_json: bool) -> None:
     emit(columns(balance.rows))
     say(balance.verdict)
     if balance.net:
-        say("Tasks that were shown lessons are compared with the others. To compare at random: mulligan docs worth")
+        say(
+            "Tasks that were shown lessons are compared with the others. For a randomised comparison: mulligan docs "
+            "worth"
+        )
     if balance.ends:
         emit(columns([HEADINGS, *((id[:SHORT], *rest) for id, *rest in balance.lesson_rows)]))

@@ -31,8 +31,8 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 EVERY = "*"
-_BANK = "The bank to use, by agent name (default: the default bank; read-only commands also use the project's bank)."
-_ALL = f"Read the banks of all agents; the same as --bank '{EVERY}'."
+_BANK = "The agent whose bank is used (default: the default bank; read-only commands also use the project's bank)."
+_ALL = f"Read all agents' banks; same as --bank '{EVERY}'."
 
 
 def agent_options(command: F) -> F:

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 
 model_option = click.option(
-    "--model", "-m", metavar="MODEL", help="The model to ask (default: the model in [memory], or else MULLIGAN_MODEL)."
+    "--model",
+    "-m",
+    metavar="MODEL",
+    help="The model to ask (default: the model set under [memory], or else MULLIGAN_MODEL).",
 )
 
 
@@ -49,11 +52,11 @@ model_option = click.option(
 @click.option(
     "--project",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The folder of the project (default: the working folder).",
+    help="The project's folder (default: the working folder).",
 )
 @agent_options
 def announce(change: str, project: Path | None) -> None:
-    """Report a CHANGE in the project, as a sentence.
+    """Report a CHANGE to the project, in one sentence.
 
     The project's facts are marked "to be checked" until they are confirmed.
     """
@@ -66,15 +69,15 @@ def announce(change: str, project: Path | None) -> None:
 
 
 @memory.command(
-    help=f"""Store a lesson written by hand, and print its id.
+    help=f"""Store a handwritten lesson and print its id.
 
     With `-`, read a JSON object (or a list of them) from standard input, with title, content, and optionally
-    {", ".join(annotations_of(LessonDetails))}. The options are defaults for these fields.
+    {", ".join(annotations_of(LessonDetails))}. The options provide defaults for these fields.
     """
 )
 @click.argument("source", nargs=-1, metavar="[-]")
 @field_options(LessonFields)
-@click.option("--failure", is_flag=True, help="The same as --outcome failure.")
+@click.option("--failure", is_flag=True, help="Same as --outcome failure.")
 @for_bank(writing)
 async def add(bank: Bank, source: Sequence[str], failure: bool, **given: Any) -> None:
     if source not in ((), ("-",)):
@@ -90,12 +93,12 @@ async def add(bank: Bank, source: Sequence[str], failure: bool, **given: Any) ->
         lesson = await bank.add(**{**fields, **draft}, by_a_person=True)
         emit(lesson.id)
         if lesson.support == 1 and lesson.created < begun - 0.001:
-            say(f"{lesson.id} says nearly the same, so this one was not kept (near_duplicates = skip).")
+            say(f"{lesson.id} says nearly the same, so the new lesson was not stored (near_duplicates = skip).")
         if lesson.support > 1:
-            say(f"{lesson.id} already says the same; it now stands for {lesson.support}.")
+            say(f"{lesson.id} already says the same. It now represents {lesson.support} lessons.")
         if lesson.state == "retired":
             say(
-                f"{lesson.id} is retired, so it is not recalled. To bring it back: "
+                f"{lesson.id} is retired, so it is not recalled. To restore it: "
                 f"{memory_command(bank.agent_id, 'retire', '--undo', lesson.id)}"
             )
         elif lesson.superseded_by:
@@ -124,7 +127,12 @@ def _written(options: Mapping[str, Any]) -> dict[str, Any]:
 @memory.command()
 @click.argument("id")
 @field_options(LessonFields)
-@click.option("--file", "file", metavar="FILE", help="A JSON object with the fields to change; - is standard input.")
+@click.option(
+    "--file",
+    "file",
+    metavar="FILE",
+    help="A file that contains a JSON object with the fields to change (- for standard input).",
+)
 @for_bank(writing, of="id")
 async def edit(bank: Bank, id: str, file: str | None, **given: Any) -> None:
     """Edit the lesson with this ID. Its history keeps the earlier version."""
@@ -145,11 +153,11 @@ _undo = click.option("--undo", is_flag=True, help="Undo an earlier use of this c
 
 @memory.command()
 @click.argument("id")
-@click.option("--why", default="", metavar="TEXT", help="The reason, kept in the lesson's history.")
+@click.option("--why", default="", metavar="TEXT", help="The reason, recorded in the lesson's history.")
 @_undo
 @for_bank(writing, of="id")
 async def retire(bank: Bank, id: str, why: str, undo: bool) -> None:
-    """Stop recalling lesson ID, or recall it again with --undo."""
+    """Stop recalling the lesson with this ID, or resume with --undo."""
     if undo:
         say_changed(await bank.restore(id), "restored")
     else:
@@ -161,7 +169,7 @@ async def retire(bank: Bank, id: str, why: str, undo: bool) -> None:
 @_undo
 @for_bank(writing, of="id")
 async def pin(bank: Bank, id: str, undo: bool) -> None:
-    """Protect lesson ID: it is never withheld to measure its worth, and never retired for doing harm."""
+    """Protect the lesson with this ID: it is never withheld to measure its worth, and never retired for doing harm."""
     say_changed(await bank.pin(id, not undo), "unpinned" if undo else "pinned")
 
 
@@ -169,7 +177,7 @@ async def pin(bank: Bank, id: str, undo: bool) -> None:
 @click.argument("id")
 @for_bank(writing, of="id")
 async def release(bank: Bank, id: str) -> None:
-    """Release lesson ID from quarantine. Read it first, and make sure that it is harmless."""
+    """Release the lesson with this ID from quarantine. Read it first, and make sure that it is harmless."""
     say_changed(await bank.release(id), "released")
 
 
@@ -177,7 +185,7 @@ async def release(bank: Bank, id: str) -> None:
 @click.argument("id")
 @for_bank(writing, of="id")
 async def undo(bank: Bank, id: str) -> None:
-    """Undo the last change to lesson ID, such as a replacement, a retirement or an edit."""
+    """Undo the last change to the lesson with this ID, such as a replacement, a retirement or an edit."""
     say_changed(await bank.undo(id), "as it was before")
 
 
@@ -189,7 +197,7 @@ def say_changed(lesson: Lesson, done: str) -> None:
 
 @memory.command()
 @click.argument("ids", nargs=-1)
-@click.option("--answer", metavar="FILE", help="Your own merged lesson as JSON; - is standard input.")
+@click.option("--answer", metavar="FILE", help="A JSON file with your own merged lesson (- for standard input).")
 @click.option(
     "--related", is_flag=True, help="Only list groups of related lessons, each with the command that merges it."
 )
@@ -202,12 +210,12 @@ def say_changed(lesson: Lesson, done: str) -> None:
 async def merge(
     bank: Bank, ids: Sequence[str], answer: str | None, related: bool, similarity: float | None, undo: bool
 ) -> None:
-    """Merge lessons IDS into one rule, and print its id.
+    """Merge the lessons with these IDS into one rule and print its id.
 
-    With --related, only list groups of lessons that one rule may explain.
+    With --related, only list groups of lessons that a single rule might explain.
 
-    If the merging strategy needs a model and you name none, the command prints the question and the JSON schema of the
-    answer instead. Pass the answer with --answer FILE.
+    If the merging strategy needs a model and you name none, the command prints the question and the answer's JSON
+    schema instead. Pass the answer with --answer FILE.
     """
     if undo and (len(ids) != 1 or answer or related):
         raise click.UsageError("Name one lesson that was merged: mulligan memory merge --undo ID.")
@@ -222,7 +230,7 @@ async def merge(
             emit(memory_words.lesson_rows(group, banks=False))
             say(f"To merge them into one rule: {memory_command(bank.agent_id, 'merge', *(one.id for one in group))}")
         if not groups:
-            say("No group of three lessons is similar enough. To find more groups: --similarity 0.5")
+            say("No three lessons are similar enough to form a group. To find more groups: --similarity 0.5")
         return
     given_answer = None if answer is None else json_of(answer, "answer")
     again = ("merge", *ids, "--answer", "FILE")
@@ -241,22 +249,22 @@ def report_learning(bank: Bank, result: Learned, command: Sequence[str]) -> None
     if result.question is not None:
         emit(dumped(question_json(result.work, result.question)))
         words = [word.format(work=result.work) for word in command]
-        say(f"No model was named. Put your answer into a file, then run: {memory_command(bank.agent_id, *words)}")
+        say(f"No model was named. Write your answer to a file, then run: {memory_command(bank.agent_id, *words)}")
     click.get_current_context().exit(UNFINISHED if result.failed else SOLVED)
 
 
 @memory.command()
 @click.argument("ids", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Delete all lessons of this agent.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--all", "everything", is_flag=True, help="Delete all of this agent's lessons.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @for_bank(writing, of="ids")
 async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> None:
-    """Delete lessons IDS and their history. This cannot be undone."""
+    """Delete the lessons with these IDS and their history. This cannot be undone."""
     if bool(ids) == everything:
         raise InvalidInput("Name the lessons to remove, or use --all for all lessons of this agent, but not both.")
     whose = f"the agent {bank.agent_id!r}" if bank.agent_id else "the unnamed agent"
     what = f"all lessons of {whose}" if everything else " ".join(ids)
-    if not yes and not click.confirm(f"Remove {what} for good?", err=True):
+    if not yes and not click.confirm(f"Permanently remove {what}?", err=True):
         say("Nothing was removed.")
         return
     say(f"{count(await bank.purge(None if everything else ids), 'lesson')} removed")
@@ -270,8 +278,8 @@ def import_(file: str) -> None:
 
     FILE is an export from Mulligan, a coding agent's Markdown notes (a MEMORY.md or its folder), or a file from mem0,
     Letta, Graphiti, mcp-memory-service, ReasoningBank-MCP or the official memory server. With -, JSON is read from
-    standard input. The lessons go to the agents that the file names or, with --bank, all to that agent. The whole file
-    is checked before anything is stored. Existing lessons are skipped.
+    standard input. The lessons are stored for the agents named in the file or, with --bank, all for that agent. The
+    whole file is checked before anything is stored. Existing lessons are skipped.
     """
     path, name = ("/dev/stdin", "standard input") if file == "-" else (file, file)
     agent = None if named_agent() in (None, EVERY) else writing()
@@ -289,5 +297,5 @@ def import_(file: str) -> None:
         if n:
             say(f"{count(n, 'lesson')} {what}")
     if done.accounts:
-        say(f"{name} also has {count(done.accounts, 'account')} of earlier episodes, which the form history shows")
+        say(f"{name} also has {count(done.accounts, 'account')} of earlier episodes, which the `history` form shows")
     say(f"{count(len(done.lessons), 'lesson')} imported from {name} ({done.format})")

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def pending(work: str | None, answer: str | None, as_json: bool) -> None:
     """List pending jobs, which are queued, running, failed, or waiting for an answer.
 
-    With WORK, print the question that this job asks, and the JSON schema of the answer. With FILE, answer the question:
-    FILE contains the answer as JSON (- for standard input).
+    With WORK, print the job's question and the answer's JSON schema. With FILE, answer the question with the JSON in
+    FILE (- for standard input).
     """
     if work is None:
         _pending(as_json=as_json)
@@ -40,7 +40,7 @@ def pending(work: str | None, answer: str | None, as_json: bool) -> None:
 @for_banks
 async def _pending(banks: Sequence[Bank], as_json: bool) -> None:
     several = [one for bank in banks for one in await bank.pending()]
-    say_each(several, memory_words.work_rows, "Nothing is pending.", as_json)
+    say_each(several, memory_words.work_rows, "There are no pending jobs.", as_json)
 
 
 @for_bank(writing, of="work", look=of_work)
@@ -50,11 +50,11 @@ async def _answer(bank: Bank, work: str, answer: str | None) -> None:
         report_learning(bank, await bank.commit(work, given_answer), ("pending", "{work}", "FILE"))
         return
     emit(dumped(question_json(work, await bank.question(work))))
-    say(f"Put the answer into a file, then run: {memory_command(bank.agent_id, 'pending', work, 'FILE')}")
+    say(f"Write your answer to a file, then run: {memory_command(bank.agent_id, 'pending', work, 'FILE')}")
 
 
 @memory.command()
-@click.option("--seconds", type=float, metavar="S", help="Start no new job after S seconds.")
+@click.option("--seconds", type=float, metavar="S", help="Do not start new jobs after S seconds.")
 @model_option
 def work(seconds: float | None, model: str | None) -> None:
     """Run all pending jobs, including those of other processes."""

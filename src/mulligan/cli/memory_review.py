@@ -66,18 +66,18 @@ async def _hooked(bank: Bank, kept: bool) -> Sequence[Lesson]:
 @click.option("--keep", "keep", multiple=True, metavar="ID", help="Keep this candidate. Repeatable.")
 @click.option("--drop", "drop", multiple=True, metavar="ID", help="Drop this candidate. Repeatable.")
 @click.option(
-    "--guard", "--deny", "guard", multiple=True, metavar="ID", help="Keep this lesson, and refuse calls to its command."
+    "--guard", "--deny", "guard", multiple=True, metavar="ID", help="Keep this lesson and refuse calls to its command."
 )
 @click.option("--everywhere", multiple=True, metavar="ID", help="Keep this lesson for all your projects.")
 @agent_options
 def review(keep: Sequence[str], drop: Sequence[str], guard: Sequence[str], everywhere: Sequence[str]) -> None:
-    """Review this project's candidates: keep, reject or reword each one with one key, or turn it into a guard.
+    """Review this project's candidates: keep, reject or reword each one with a single key, or turn it into a guard.
 
     Without a terminal, the command lists the candidates. Lessons that you keep are also shown at the start of sessions.
-    Lessons that you reject are retired; `retire --undo` restores them. A guard refuses the command, flag or path that
-    its lesson names. If the agent insists and is able to ask you, you decide. `undo` removes the guard. A guard is not
-    a security boundary. With --everywhere, a lesson moves to the bank that all your projects read. You can also move it
-    later, by its id.
+    Lessons that you reject are retired; `retire --undo` restores them. A guard refuses the command, flag or path named
+    in its lesson. If the agent insists and is able to ask you, you decide. `undo` removes the guard. A guard is not a
+    security boundary. With --everywhere, a lesson moves to the bank that all your projects read. You can also move a
+    lesson later, by its id.
     """
     agent = project_agent()
 
@@ -120,9 +120,9 @@ def _proposed(kept: Sequence[Lesson], bank: str) -> list[tuple[Lesson, Trial | N
 @rating_options
 @for_bank(writing, of="id")
 async def rate(bank: Bank, id: str, by: str | None, comment: str, **given: Any) -> None:
-    """Rate lesson ID. SCORE is from 0 to 1; higher is better.
+    """Rate the lesson with this ID. SCORE is a number from 0 to 1; higher is better.
 
-    `memory stats` compares ratings with the measured worth.
+    `memory stats` compares ratings with the lessons' measured worth.
     """
     say_changed(await bank.rate(id, score_of(given), by=person() if by is None else by, comment=comment), "rated")
 
@@ -152,9 +152,12 @@ async def _guard(bank: Bank, id: str) -> None:
     lesson, pattern = await guardable(bank, id)
     with Journal() as journal:
         await set_guard(bank, journal, lesson, pattern)
-    say(f"{lesson.id} guards {pattern}: calls are refused. {memory_command(bank.agent_id, 'undo', id)}")
+    say(
+        f"{lesson.id} now guards {pattern}: matching calls are refused. To undo this: "
+        f"{memory_command(bank.agent_id, 'undo', id)}"
+    )
     if is_path(words_of(pattern)):
-        say("`mulligan hooks install` also lets hooks see edits of it.")
+        say("Run `mulligan hooks install` so that the hooks also see edits to it.")
 
 
 async def _everywhere(bank: Bank, id: str) -> None:
@@ -172,7 +175,7 @@ async def _everywhere(bank: Bank, id: str) -> None:
                 journal.guard({copy.id: pattern})
     await bank.retire(lesson.id, f"kept for all projects, as {copy.id}")
     back = memory_command(bank.agent_id, "retire", "--undo", lesson.id), memory_command(USER, "retire", copy.id)
-    say(f"{lesson.id} kept for all your projects, as {copy.id}. To undo that: {' && '.join(back)}")
+    say(f"{lesson.id} kept for all your projects, as {copy.id}. To undo this: {' && '.join(back)}")
 
 
 async def _drop(bank: Bank, id: str) -> None:
@@ -217,7 +220,7 @@ _KEYS = {"k": _keep, "r": _drop, "d": _drop, "g": _guard, "n": _guard, "a": _eve
 )
 @agent_options
 def export(form: str, output: str | None, to: Path | None) -> None:
-    """Export the bank: lessons of all states with their histories and links, recalls, and summaries of episodes."""
+    """Export the bank: lessons in all states with their histories and links, recalls, and episode summaries."""
     if to is not None:
         _export_to(to)
         return
@@ -240,7 +243,7 @@ def _export_to(file: Path) -> None:
             _replace(file, after)
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written: {error.strerror}.") from error
-    say(f"{file}: {count(len(lessons), 'kept lesson')}{'' if after != before else ', nothing to change'}")
+    say(f"{file}: {count(len(lessons), 'kept lesson')}{'' if after != before else ', nothing changed'}")
     if waiting:
         say(f"{count(len(waiting), 'candidate')} to review first: {memory_command(agent, 'review')}")
     elif not lessons:

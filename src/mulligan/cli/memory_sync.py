@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 @click.option("--theirs", multiple=True, metavar="ID", help="In a conflict, keep the file's version. Repeatable.")
 @for_bank(writing)
 async def sync(bank: Bank, folder: Path, ours: Sequence[str], theirs: Sequence[str]) -> None:
-    """Synchronise the bank with Markdown files in DIR, one per lesson, which you can share with git.
+    """Synchronise the bank with Markdown files in DIR, one per lesson, which you can share through git.
 
     If a lesson has changed on one side since the last sync, the change is copied to the other side. If it has changed
     on both sides, both versions are kept, and the exit status is 1. New lessons from files are quarantined, lessons
-    whose files are missing are retired, and secrets are masked. Run git in DIR yourself: commit, push, pull.
+    whose files are missing are retired, and secrets are masked. Committing, pushing and pulling in DIR is up to you.
     """
     from mulligan.app.memory_sync import sync as sync_folder  # with numpy, which the help of the group needs not
 
@@ -46,7 +46,7 @@ async def sync(bank: Bank, folder: Path, ours: Sequence[str], theirs: Sequence[s
     if done["conflict"]:
         say(
             f"{count(done['conflict'], 'lesson')} changed in the bank and in {clean(str(folder))}. To compare them: "
-            "mulligan memory show ID. Then make both versions equal, or sync with --ours ID (the bank) or --theirs "
+            "mulligan memory show ID. Then make both versions identical, or sync with --ours ID (the bank) or --theirs "
             "ID (the file)."
         )
     said = ", ".join(f"{n} {outcome}" for outcome, n in done.items())

@@ -97,7 +97,7 @@ def about(recall: Recall) -> list[str]:
         begin = "" if recall.lessons else "Nothing is relevant enough: "
         lines.append(one_line(f"{begin}{held}. See it with --threshold 0.", 300))
     elif not recall.lessons:
-        lines.append("No lesson was found.")
+        lines.append("No lessons were found.")
     return [*lines, *([f"Found {recall.note}."] if recall.note else [])]
 
 
@@ -115,13 +115,13 @@ def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
             f"Returned{filtered}:" if given else f"Returned nothing{filtered}.",
             *given,
             *(["Withheld to measure their worth:", *away] if away else []),
-            "Outcomes, by the job that learned from them:" if came else "The outcome of its task is unknown.",
+            "Outcomes, by the job that learned from them:" if came else "The task's outcome is unknown.",
             *came,
         ]
     )
 
 
-_SUCCESS = {True: "the task succeeded", False: "the task failed", None: "not known (yet)"}
+_SUCCESS = {True: "the task succeeded", False: "the task failed", None: "not known yet"}
 
 
 def recalls_json(query: str, recalls: Sequence[Recall]) -> Json:
@@ -159,7 +159,7 @@ def story(lesson: Lesson, lineage: Mapping[str, Sequence[Lesson]], near: Sequenc
             blocks.append("\n".join([f"{title}:", *(f"  {_named(one)}" for one in lessons)]))
     if near:
         lines = [f"  {link.similarity:.2f}  {_named(other)}" for link, other in near]
-        blocks.append("\n".join(["Nearly says the same:", *lines]))
+        blocks.append("\n".join(["Near-duplicates:", *lines]))
     return drawn(["\n\n".join(blocks)], [(r"[a-z ]{1,14}: ", "dim"), (r"[A-Z][a-z ]+:$", "bold")])
 
 
@@ -326,10 +326,10 @@ def not_measured(worth: Sequence[Worth], *, share: float) -> str:
         return ""
     if share > 0:
         return (
-            f"The worth of a lesson is known once it has been shown and withheld often enough. With withhold = "
-            f"{share:g} in [memory], this takes more recalls with a known outcome."
+            f"A lesson's worth is known once the lesson has been shown and withheld often enough. With withhold = "
+            f"{share:g} in [memory], this takes more recalls with known outcomes."
         )
-    return "To measure what a lesson is worth, withhold it now and then: set withhold = 0.1 in [memory]."
+    return "To measure what lessons are worth, withhold them occasionally: set withhold = 0.1 in [memory]."
 
 
 def _worth(one: Worth, title: str) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def models() -> None:
 @models.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_models(as_json: bool) -> None:
-    """List local models and embedders, and providers, each with the environment variable for its key."""
+    """List local models, local embedders, and providers with the environment variables for their keys."""
     load()  # a .env may hold keys
     if as_json:
         emit(json.dumps({"models": _facts(KNOWN), "embedders": _facts(EMBEDDERS), "providers": _providers()}, indent=2))
@@ -48,14 +48,14 @@ def list_models(as_json: bool) -> None:
         )
         for provider in _providers()
     ]
-    emit("\nProviders, each with an example of a model\n" + _indented(remote, 0))
+    emit("\nProviders, each with an example model\n" + _indented(remote, 0))
 
 
 @models.command()
 @click.argument("name")
 @quiet_option
 def pull(name: str, quiet: bool) -> None:
-    """Download the weights of NAME. An interrupted pull resumes where it stopped."""
+    """Download the weights for NAME. An interrupted download resumes where it stopped."""
     try:
         with Counting(quiet) as shown:
             path = pull_weights(name, downloading(shown), known=ALL)
@@ -70,9 +70,9 @@ def pull(name: str, quiet: bool) -> None:
 
 @models.command()
 @click.argument("name")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def remove(name: str, yes: bool) -> None:
-    """Remove the weights of NAME."""
+    """Remove the weights for NAME."""
     path = path_of(name, ALL)
     if not path.exists() and not partial_folder(name).exists():
         here = ", ".join(installed(ALL)) or "none"

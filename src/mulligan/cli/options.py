@@ -31,7 +31,13 @@ def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 def limit_option(default: int) -> Callable[[F], F]:
     """Adds --limit, for a list of the newest entries."""
     most = click.IntRange(1, 10**9)
-    return click.option("--limit", type=most, default=default, show_default=True, help="Number to list, newest first.")
+    return click.option(
+        "--limit",
+        type=most,
+        default=default,
+        show_default=True,
+        help="Maximum number of entries to list, newest first.",
+    )
 
 
 def record_options(record: type[Any], *, roles: Sequence[str] = ROLES, without: Sequence[str] = ()) -> Callable[[F], F]:
@@ -97,15 +103,15 @@ memory_flag = click.option(
 on_option = click.option(
     "--on",
     metavar="PLACE",
-    help="Where to run the cases: ray (starts Ray on this machine for the run), or ray://HOST:10001 or ray:HOST:6379 "
-    "(a cluster). By default, they run in this process.",
+    help="Where to run the cases: ray (starts Ray on this machine for the run), or a cluster: ray://HOST:10001 or "
+    "ray:HOST:6379 (default: in this process).",
 )
 rating_options = together(
     click.argument("score", type=float, required=False),
-    click.option("--good", is_flag=True, help="The same as a score of 1."),
-    click.option("--bad", is_flag=True, help="The same as a score of 0."),
+    click.option("--good", is_flag=True, help="Same as a score of 1."),
+    click.option("--bad", is_flag=True, help="Same as a score of 0."),
     click.option("--comment", default="", metavar="TEXT", help="The reason for the rating."),
-    click.option("--by", metavar="NAME", help="Who gives the rating (default: the user of this machine)."),
+    click.option("--by", metavar="NAME", help="The rater's name (default: your user name)."),
 )
 
 
@@ -119,7 +125,7 @@ def score_of(given: Mapping[str, Any]) -> float:
 
 
 _EVENTS = 'Print one JSON object per event to stdout. The last event, "result", contains the result.'
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only errors on stderr, and no progress.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only errors to stderr, without progress.")
 
 progress_options = together(
     quiet_option,
@@ -128,7 +134,7 @@ progress_options = together(
 )
 
 
-def format_option(*forms: str, help: str = "For a terminal, or for programs.") -> Callable[[F], F]:
+def format_option(*forms: str, help: str = "Output format.") -> Callable[[F], F]:
     """Returns the option --format. The first format is the default."""
     return click.option(
         "--format", "form", type=click.Choice(list(forms)), default=forms[0], show_default=True, help=help

@@ -82,7 +82,7 @@ class Lines(Quiet):
         say(sentence)
 
     def interrupting(self) -> None:
-        say("Interrupting; interrupt again to end at once.")
+        say("Interrupting. Interrupt again to stop immediately.")
 
     def ended(self, episode: Episode, limits: Limits) -> None:
         for line in words.closing(episode, limits):

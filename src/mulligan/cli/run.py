@@ -26,7 +26,7 @@ from mulligan.core.records import Task
     "--input",
     "file",
     metavar="FILE",
-    help="Read the task from FILE. If you also pass TASK, FILE is the input for that task.",
+    help="Read the task from FILE. If you also pass TASK, FILE provides input for that task.",
 )
 @record_options(RunOptions)
 @progress_options
@@ -34,11 +34,12 @@ from mulligan.core.records import Task
 def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **given: Any) -> None:
     """Run AGENT on TASK.
 
-    AGENT is the name of an agent in agents/, the path of an agent's folder, or a built-in agent: code-improver,
-    answerer or writer. TASK is a sentence, or - for standard input. The result goes to stdout, progress to stderr.
+    AGENT is the name of an agent in agents/, the path to an agent's folder, or a built-in agent: code-improver,
+    answerer or writer. TASK is a sentence, or - for standard input. The result is written to stdout, progress to
+    stderr.
 
-    Exit status: 0 if solved (or, without a judge, finished), 1 if not solved, 2 for bad input, 3 if interrupted,
-    over budget or stopped by an error (resume the run), 4 if it could not be judged.
+    Exit status: 0 if solved (or, without a judge, finished), 1 if not solved, 2 for invalid input, 3 if interrupted,
+    over budget or stopped by an error (you can resume the run), 4 if it could not be judged.
     """
     what = _task(task, file)
     work = partial(library, agent, what, **arguments(RunOptions, given))

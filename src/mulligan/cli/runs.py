@@ -86,12 +86,12 @@ def list_runs(limit: int, as_json: bool) -> None:
 @runs.command()
 @click.argument("run")
 @click.option(
-    "--full", is_flag=True, help="Show everything in full, including what each try was shown, and the journal."
+    "--full", is_flag=True, help="Show everything in full, including the journal and what each try was shown."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the complete episodes as a JSON list.")
-@click.option("--html", metavar="FILE", help="Write a single web page that you can share, with secrets masked.")
+@click.option("--html", metavar="FILE", help="Write a single shareable web page, with secrets masked.")
 def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
-    """Show the episodes of RUN, try by try. The first few characters of an id are enough."""
+    """Show RUN's episodes, try by try. The first few characters of the id are enough."""
     if html is not None and as_json:
         raise click.UsageError("--html and --json are two formats: pass only one.")
 
@@ -126,9 +126,9 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
 @progress_options
 @click.pass_context
 def resume(ctx: click.Context, run: str, **given: Any) -> None:
-    """Continue RUN where it stopped. Limits that you give here replace the recorded ones.
+    """Continue RUN where it stopped. Limits given here replace the recorded ones.
 
-    With --fork, you can also continue a finished run, if the limits allow more tries. For example, --fork --tries 5
+    With --fork, you can also continue a finished run if the limits allow more tries. For example, --fork --tries 5
     --strategy none keeps the recorded tries and adds more with that strategy, up to five in total.
     """
     from mulligan.app.solve import resume as library
@@ -145,7 +145,7 @@ def resume(ctx: click.Context, run: str, **given: Any) -> None:
 @click.argument("run")
 @export_options("json can be replayed (--model replay:FILE)")
 def export(run: str, form: str, output: str | None) -> None:
-    """Export the whole record of RUN, with secrets masked."""
+    """Export RUN's complete record, with secrets masked."""
 
     async def write(store: Store) -> str:
         ids = await store.resolve(run)
@@ -158,16 +158,18 @@ def export(run: str, form: str, output: str | None) -> None:
 
 @runs.command()
 @click.argument("run")
-@click.option("--trial", type=int, metavar="N", help="The try whose lesson to change (default: the latest failed try).")
-@click.option("--text", metavar="TEXT", help="The new text of the lesson.")
+@click.option(
+    "--trial", type=int, metavar="N", help="The try whose lesson is changed (default: the latest failed try)."
+)
+@click.option("--text", metavar="TEXT", help="The lesson's new text.")
 @click.option("--edit", is_flag=True, help="Open the lesson in $VISUAL or $EDITOR.")
-@click.option("--veto", is_flag=True, help="Do not show it to later tries.")
-@click.option("--take", is_flag=True, help="Show it even though it was withheld or vetoed.")
-@click.option("--by", metavar="NAME", help="The author (default: the user of this machine).")
+@click.option("--veto", is_flag=True, help="Do not show the lesson to later tries.")
+@click.option("--take", is_flag=True, help="Show the lesson even if it was withheld or vetoed.")
+@click.option("--by", metavar="NAME", help="The author's name (default: your user name).")
 def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
-    """Change a recorded lesson of RUN for the rest of the run and for its forks. The record keeps the original.
+    """Change one of RUN's recorded lessons for the rest of the run and for its forks. The record keeps the original.
 
-    If a try that was shown the lesson is still in progress, the run can continue only as a fork: resume RUN --fork.
+    If a try that was shown the lesson is still in progress, the run can only continue as a fork: resume RUN --fork.
     """
     from mulligan.app.editing import editor_command, person, recorded_trial, revise
 
@@ -195,9 +197,9 @@ _DECISIONS: Mapping[str, Any] = {"text": "written", "edit": "edited", "veto": "v
 @runs.command("rate")
 @click.argument("run")
 @rating_options
-@click.option("--trial", type=int, metavar="N", help="Rate the lesson of this try instead of the result.")
+@click.option("--trial", type=int, metavar="N", help="Rate this try's lesson instead of the result.")
 def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given: Any) -> None:
-    """Rate the result of RUN, or one of its lessons. SCORE is from 0 to 1; higher is better."""
+    """Rate RUN's result or one of its lessons. SCORE is a number from 0 to 1; higher is better."""
     from mulligan.app.editing import rate_run
 
     score = score_of(given)
@@ -209,7 +211,7 @@ def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given:
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ratings(runs: tuple[str, ...], as_json: bool) -> None:
-    """List people's ratings of RUN or of all runs, and show how well they agree with the computed scores."""
+    """List people's ratings of RUN (default: all runs), and show how well they agree with the computed scores."""
     from mulligan.core.agreement import agreement, of_lessons, of_results
 
     async def look(store: Store) -> Sequence[Episode]:
@@ -242,7 +244,7 @@ TOKENS = 400
 MAX_EPISODES = 100_000
 """The number of episodes that are searched for ratings."""
 
-_YES = click.option("--yes", is_flag=True, help="Remove the listed items. Without this option, only list them.")
+_YES = click.option("--yes", is_flag=True, help="Remove the listed items. Without this option, they are only listed.")
 
 
 @runs.command("rm")
@@ -250,9 +252,9 @@ _YES = click.option("--yes", is_flag=True, help="Remove the listed items. Withou
 @_YES
 @click.pass_context
 def remove(ctx: click.Context, runs: tuple[str, ...], yes: bool) -> None:
-    """Remove RUN, even if it is unfinished, with its record, its working folders and its snapshots in your repository.
+    """Remove RUN, even if it is unfinished, including its record, working folders and snapshots in your repository.
 
-    Lessons are kept, and so are branches that hold results. A run that is in progress is not removed.
+    Lessons and branches that contain results are kept. A run that is in progress is not removed.
     """
     ctx.exit(_remove(runs, None, yes))
 
@@ -262,15 +264,15 @@ def remove(ctx: click.Context, runs: tuple[str, ...], yes: bool) -> None:
     "--older-than",
     type=_Age(),
     metavar="AGE",
-    help="Also remove finished runs older than this, such as 30d, 12h or 8w.",
+    help="Also remove finished runs older than this, for example 30d, 12h or 8w.",
 )
 @_YES
 @click.pass_context
 def prune(ctx: click.Context, older_than: timedelta | None, yes: bool) -> None:
-    """Remove leftovers of runs, and old runs.
+    """Remove leftovers of runs and, with --older-than, old runs.
 
     Leftovers are the working folders of finished runs, and the folders and snapshots of runs that are no longer
-    recorded. Unfinished runs, lessons, and branches that hold results are kept.
+    recorded. Unfinished runs, lessons, and branches that contain results are kept.
     """
     ctx.exit(_remove((), older_than, yes))
 
@@ -284,13 +286,13 @@ def _remove(named: Sequence[str], older_than: timedelta | None, yes: bool) -> in
         return await remove_runs(items) if yes else items
 
     items = asyncio.run(work())
-    result = "removed" if yes else "would go"
+    result = "removed" if yes else "would be removed"
     for item in items:
         emit(f"{item.id}  {f'stays: {item.stays}' if item.stays else result}  ({item.what})")
     if not items:
-        say("There is nothing to remove.")
+        say("Nothing to remove.")
     elif not yes and any(not item.stays for item in items):
-        say("Nothing was removed yet. To remove them, add --yes.")
+        say("Nothing was removed yet. To remove these items, add --yes.")
     return BAD_INPUT if named and any(item.stays for item in items) else SOLVED
 
 

@@ -17,9 +17,10 @@ from mulligan.models.weights import without_embedder
 @click.command()
 @click.argument("folder", default=".")
 def init(folder: str) -> None:
-    """Create a project in FOLDER (default: here).
+    """Create a project in FOLDER (default: the working folder).
 
-    Creates the folder if needed, and writes mulligan.toml, agents/, .env.example and .gitignore. Overwrites nothing.
+    The command creates the folder if needed, and writes mulligan.toml, agents/, .env.example and .gitignore. It
+    overwrites nothing.
     """
     path = Path(folder).expanduser()
     whole = path.resolve()
@@ -38,10 +39,10 @@ def init(folder: str) -> None:
 @click.argument("kind", metavar="KIND")
 @click.argument("name")
 def add(kind: str, name: str) -> None:
-    """Write a new agent or skill named NAME that works immediately.
+    """Write a new agent or skill, named NAME, that works right away.
 
     KIND is reflexion (act, review, try again), react (step by step, with tools), oneshot (one answer), or skill. The
-    files go to agents/ or skills/ in the project's folder or, without a mulligan.toml, in this folder.
+    files are written to agents/ or skills/ in the project's folder or, without a mulligan.toml, in the working folder.
     """
     root = project_root()
     for file in scaffold.add(kind, name, root or Path.cwd()):

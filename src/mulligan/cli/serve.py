@@ -27,24 +27,25 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 
 @click.command()
 @click.option("--transport", type=click.Choice(["stdio", "sse", "http"]), default="stdio", help="How clients connect.")
-@click.option("--host", default="127.0.0.1", metavar="HOST", help="Address to bind to, for sse and http.")
-@click.option("--port", type=int, default=8000, metavar="PORT", help="Port to bind to, for sse and http.")
+@click.option("--host", default="127.0.0.1", metavar="HOST", help="Address to bind to (sse and http).")
+@click.option("--port", type=int, default=8000, metavar="PORT", help="Port to bind to (sse and http).")
 @click.option(
     "--tools",
     "which",
     default="all",
     metavar="NAMES",
-    help="The tools to serve: reflexion, memory, all (both of these), scaling, hooks, goals, or names of single tools.",
+    help="The tools to serve: reflexion, memory, all (both of these), scaling, hooks, goals, or names of individual "
+    "tools.",
 )
-@click.option("--output-schemas", is_flag=True, help="Include output schemas in the list of tools.")
+@click.option("--output-schemas", is_flag=True, help="Include output schemas in the tool list.")
 @click.option(
-    "--bank", "--agent-id", "agent_id", metavar="NAME", help="Serve only this agent; clients cannot name another one."
+    "--bank", "--agent-id", "agent_id", metavar="NAME", help="Serve only this agent. Clients cannot choose another one."
 )
-@click.option("--project", is_flag=True, help="Serve only the bank that hooks use for this folder's project.")
+@click.option("--project", is_flag=True, help="Serve only the bank that the hooks use for this folder's project.")
 @click.option(
     "--model", "-m", metavar="MODEL", help="The model that judges, extracts and solves (default: the client's own)."
 )
-@click.option("--embedder", metavar="NAME", help="The embedder that finds lessons: local, PROVIDER:MODEL or none.")
+@click.option("--embedder", metavar="NAME", help="The embedder used to find lessons: local, PROVIDER:MODEL or none.")
 @click.option("--preset", type=click.Choice(["paper"]), help="Manage lessons as in the ReasoningBank paper.")
 @click.option(
     "--memory-depth", type=int, default=3, metavar="N", help="Number of reflections that reflexion-thinking shows."
@@ -53,7 +54,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     "--allow-origin",
     multiple=True,
     metavar="URL",
-    help="Origin of web pages that may call the server, over sse and http.",
+    help="Origin of web pages that may call the server (sse and http).",
 )
 @click.option(
     "--trusted-proxy",
@@ -62,11 +63,9 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     metavar="ADDRESS",
     help="Trust this reverse proxy's X-Forwarded-For and X-Forwarded-Host. Repeatable.",
 )
-@click.option(
-    "--issuer", metavar="URL", help="Accept access tokens of this OAuth identity provider, over sse and http."
-)
-@click.option("--jwks", metavar="FILE", help="The provider's public keys, for --issuer.")
-@click.option("--resource", metavar="URL", help="The URL that callers use for this server, for --issuer.")
+@click.option("--issuer", metavar="URL", help="Accept access tokens from this OAuth identity provider (sse and http).")
+@click.option("--jwks", metavar="FILE", help="The identity provider's public keys; requires --issuer.")
+@click.option("--resource", metavar="URL", help="The URL at which callers reach this server; requires --issuer.")
 @click.option(
     "--scope",
     "scopes",
@@ -79,7 +78,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     type=float,
     default=200.0,
     metavar="N",
-    help="Maximum number of requests per second from each caller (0: no limit).",
+    help="Maximum number of requests per second and caller (0: no limit).",
 )
 @click.option(
     "--concurrency", type=int, default=64, metavar="N", help="Maximum number of concurrent requests (sse and http)."
@@ -94,20 +93,20 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     type=float,
     default=10.0,
     metavar="S",
-    help="How many seconds running calls have to finish when the server stops.",
+    help="Number of seconds that running calls have to finish when the server stops.",
 )
 @click.option(
     "--quota",
     multiple=True,
     metavar="NAME=N",
-    help="Daily limit of each agent: calls=N, tokens=N, cost=DOLLARS. Repeatable.",
+    help="Daily limit for each agent: calls=N, tokens=N, cost=DOLLARS. Repeatable.",
 )
-@click.option("--metrics", is_flag=True, help="Serve GET /metrics in Prometheus format, over sse and http.")
+@click.option("--metrics", is_flag=True, help="Serve GET /metrics in Prometheus format (sse and http).")
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS),
     default="warning",
-    help="Lowest level logged to standard error.",
+    help="The lowest level that is logged to standard error.",
 )
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
 @click.option(
@@ -115,7 +114,9 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     type=click.Choice((*CLIENTS, "registry")),
     help="Print the configuration for this client, or a server.json for the MCP Registry, and exit.",
 )
-@click.option("--print-prompt", is_flag=True, help="Print an agent's instructions for the memory, and exit.")
+@click.option(
+    "--print-prompt", is_flag=True, help="Print instructions that tell an agent how to use the memory, and exit."
+)
 def serve(**given: Any) -> None:
     """Serve reflexion-thinking and the memory tools to MCP clients.
 

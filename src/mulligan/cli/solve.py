@@ -24,12 +24,13 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     `mulligan docs strategies` compares the strategies.
 
     TASK is a sentence, a folder with task.md and tests.py (or evaluate.toml), or - for standard input. The best attempt
-    goes to stdout, progress to stderr. Without --tests, --check or --judge, the model that you name also judges.
+    is written to stdout, progress to stderr. Without --tests, --check or --judge, the model that you name also acts as
+    the judge.
 
-    A command-line agent sees what the check printed. It gets lessons only if you name a reflector or a model.
+    A command-line agent sees the check's output. It receives lessons only if you name a reflector or a model.
 
-    Exit status: 0 if solved, 1 if not solved, 2 for bad input, 3 if interrupted, over budget or stopped by an error
-    (resume the run), 4 if it could not be judged.
+    Exit status: 0 if solved, 1 if not solved, 2 for invalid input, 3 if interrupted, over budget or stopped by an error
+    (you can resume the run), 4 if it could not be judged.
     """
     from mulligan.app.solve import solve as library
     from mulligan.cli.watch import Watch, mention_keys

@@ -30,7 +30,7 @@ def store() -> None:
 @store.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def backup(file: Path) -> None:
-    """Copy the store to the new FILE, while servers and commands use it."""
+    """Copy the store to a new FILE, even while servers and commands are using it."""
     library.back_up(load(), file)
     emit(f"{file}  {file.stat().st_size:,} bytes")
 
@@ -53,8 +53,8 @@ def restore(file: Path, replace: bool) -> None:
 def erase_again(files: tuple[Path, ...]) -> None:
     """Repeat earlier erasures after a database has been restored with its own tools.
 
-    Each machine records what it erases in a file in its MULLIGAN_HOME. This machine's file is always read; name the
-    files of other machines.
+    Each machine records its erasures in a file in its MULLIGAN_HOME. This machine's file is always read. Pass the other
+    machines' files as FILES.
     """
     _say_erased(*asyncio.run(library.erase_again(load(), files)))
 
@@ -66,9 +66,7 @@ def _say_erased(lessons: int, episodes: int) -> None:
 
 @store.command()
 @click.argument("address")
-@click.option(
-    "--role", metavar="NAME", default="", help="The role that the server will use; it is created if it does not exist."
-)
+@click.option("--role", metavar="NAME", default="", help="The role that the server uses, created if it does not exist.")
 @click.option(
     "--bank",
     "--agent-id",
@@ -105,7 +103,7 @@ def migrate(source: str, target: str) -> None:
     """Copy a whole store to another store of any kind, and compare every row. An interrupted copy continues where it
     stopped.
 
-    Nothing else may write to either store. In PostgreSQL, the role must serve all agents.
+    While the copy runs, nothing else may write to either store. In PostgreSQL, the role must serve all agents.
     """
 
     def tell(moved: Moved) -> None:
@@ -127,7 +125,7 @@ def migrate(source: str, target: str) -> None:
 @store.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
-    """Show the version, size, contents and pending jobs of the store, and give advice."""
+    """Show the store's version, size, contents and pending jobs, and give advice."""
     found = with_store(state)
     if as_json:
         emit(json.dumps(asdict(found), ensure_ascii=False, indent=2))

@@ -17,7 +17,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.core.rates import interval
 
-_model = click.option("--model", "-m", metavar="MODEL", help="Only this model, by the id that stats shows.")
+_model = click.option("--model", "-m", metavar="MODEL", help="Only this model, given by the id that `stats` shows.")
 _kind = click.option("--kind", metavar="KIND", help="Only this kind of task.")
 
 
@@ -33,7 +33,7 @@ def strategies() -> None:
 def stats(model: str | None, kind: str | None, as_json: bool) -> None:
     """Show how often each arm of a strategy was tried and passed, by model and kind of task.
 
-    Newer tries count more in the share and its 95 % interval.
+    Newer tries carry more weight in the share and its 95 % interval.
     """
     rows = with_store(lambda store: store.arms(model, kind))
     if as_json:
@@ -49,7 +49,7 @@ def stats(model: str | None, kind: str | None, as_json: bool) -> None:
 @_kind
 @click.option("--yes", is_flag=True, help="Reset. Without this option, the command only shows what would be reset.")
 def forget(model: str | None, kind: str | None, yes: bool) -> None:
-    """Reset what adaptive strategies have learned, for everything or for one model or kind of task. Records of runs do
+    """Reset what adaptive strategies have learned, either entirely or for one model or kind of task. Recorded runs do
     not change.
     """
 
@@ -62,7 +62,7 @@ def forget(model: str | None, kind: str | None, yes: bool) -> None:
     if kind is not None and not kind.strip():
         raise InvalidInput("The kind is empty: leave --kind out, or name one.")
     found = count(with_store(work), "arm")
-    say(f"{found} forgotten" if yes else f"{found} would be forgotten: add --yes to forget.")
+    say(f"{found} reset" if yes else f"{found} would be reset. To reset, add --yes.")
 
 
 def _facts(row: ArmRow) -> dict[str, object]:

@@ -176,7 +176,7 @@ def say(line: str) -> None:
 def newest(entries: Sequence[T], limit: int) -> Sequence[T]:
     """Returns the first `limit` entries, and says on stderr if there are more."""
     if len(entries) > limit:
-        say(f"This list has only the newest {limit}. To list more: --limit N")
+        say(f"Only the newest {limit} are listed. To list more: --limit N")
     return entries[:limit]
 
 

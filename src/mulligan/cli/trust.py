@@ -18,14 +18,14 @@ from mulligan.core.errors import InvalidInput
 @click.option("--print", "prints", is_flag=True, help=f"Print the hash for {VARIABLE} instead of asking.")
 @click.option("--revoke", is_flag=True, help="Stop trusting the project.")
 def trust(folder: str, prints: bool, revoke: bool) -> None:
-    """Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.
+    """Show what the project in FOLDER (default: the working folder) would run or redirect, and trust it if you agree.
 
     FOLDER may also be an agent's folder. Until you trust the project, its plug-ins, addresses, models, stores and .env
-    are not used. You are asked again when any of these changes.
+    are not used. You are asked again when any of these change.
     """
     found = asked(Path(folder))
     if revoke:
-        say(f"{found.folder} is not trusted any more." if found.revoke() else f"{found.folder} was not trusted.")
+        say(f"{found.folder} is no longer trusted." if found.revoke() else f"{found.folder} was not trusted.")
         return
     _show(found)
     if found.unsafe:
@@ -33,8 +33,8 @@ def trust(folder: str, prints: bool, revoke: bool) -> None:
     if prints:
         emit(found.hashes)
     elif not found.open:
-        say(f"Neither the settings nor the agents of {found.folder} need your trust.")
-        say("For an agent in another folder: mulligan trust FOLDER")
+        say(f"{found.folder} has no settings or agents that need your trust.")
+        say("To check an agent in another folder: mulligan trust FOLDER")
     elif not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         raise InvalidInput(
             f"Only a person at a terminal can trust a project: run mulligan trust there. In CI and containers, "

@@ -116,7 +116,7 @@ class Watch:
         if self.episode:
             self.progress.ended(self.episode, self.limits)
         else:
-            say("Interrupted before anything was started.")
+            say("Interrupted before anything started.")
         return UNFINISHED
 
     def failed(self, error: Exception) -> int:

@@ -154,10 +154,10 @@ def changes(episode: Episode) -> list[str]:
 def agreement_text(scores: str, agreement: Agreement | None, n: int) -> str:
     """Returns a sentence on how well two scores agree. scores: their names. n: the number of things with both."""
     if agreement is None:
-        return f"{scores}: {n} of each, too few to say whether they agree (at least {MIN_PAIRS})."
+        return f"{scores}: {n} of each, too few to tell whether they agree (at least {MIN_PAIRS} are needed)."
     correlation, share = agreement.correlation, agreement.share
-    ranks = "unknown, because one of them is the same for all" if correlation is None else f"{correlation:+.2f}"
-    same = "" if share is None else f"; both prefer the same one of two in {share:.0%}"
+    ranks = "unknown, because one of the two scores never varies" if correlation is None else f"{correlation:+.2f}"
+    same = "" if share is None else f"; both prefer the same one of a pair in {share:.0%} of cases"
     return f"{scores}: rank correlation {ranks}{same} (n = {agreement.n})."
 
 

@@ -165,8 +165,8 @@ class InputField:
 class LessonTexts(TypedDict, total=False):
     """What each lesson needs."""
 
-    title: Annotated[str, InputField("A title of a few words.")]
-    content: Annotated[str, InputField("The text of the lesson.")]
+    title: Annotated[str, InputField("A short title.")]
+    content: Annotated[str, InputField("The lesson's text.")]
 
 
 class LessonDetails(TypedDict, total=False):
@@ -174,14 +174,14 @@ class LessonDetails(TypedDict, total=False):
 
     outcome: Annotated[Result, InputField("Whether the lesson comes from a success or a failure.")]
     description: Annotated[str, InputField("When the lesson helps, in one sentence.")]
-    query: Annotated[str, InputField("The task that this lesson comes from.")]
+    query: Annotated[str, InputField("The task from which this lesson was learned.")]
     tags: Annotated[Sequence[str], InputField("A tag. Repeatable.")]
     kind: Annotated[str, InputField("The kind of task.")]
     context: Annotated[Mapping[str, Any], InputField("Anything else, as a JSON object.", option=False)]
     confidence: Annotated[float, InputField("The confidence in the lesson before it is used.", option=False)]
     nature: Annotated[
         Literal["fact", "strategy"],
-        InputField("fact (true only of this project) or strategy (default; for a kind of task)."),
+        InputField("fact (true only for this project) or strategy (default; for a kind of task)."),
     ]
     project: Annotated[str, InputField("For a fact: the project in which it is true.", option=False)]
     confirmed: Annotated[bool, InputField("For a fact: whether a passing attempt confirmed it.", option=False)]
@@ -212,18 +212,20 @@ class Selection:
     """
 
     states: tuple[LessonState, ...] = ("active",)
-    outcome: Annotated[Result | None, InputField("Only lessons learned from tasks with this outcome.")] = None
-    tag: Annotated[str | None, InputField("Only lessons with this tag.")] = None
+    outcome: Annotated[Result | None, InputField("Show only lessons learned from tasks with this outcome.")] = None
+    tag: Annotated[str | None, InputField("Show only lessons with this tag.")] = None
     text: str | None = None
     limit: int | None = 50
     offset: int = 0
     prefix: str = ""
     before: str | None = None
-    nature: Annotated[Nature | None, InputField("Only lessons of this nature.")] = None
+    nature: Annotated[Nature | None, InputField("Show only lessons of this nature.")] = None
     project: str | None = None
     keys: Sequence[str] | None = None
-    layer: Annotated[Layer | None, InputField("Only lessons of this layer: about an action, a plan or a habit.")] = None
-    kind: Annotated[str | None, InputField("Only lessons for this kind of task.")] = None
+    layer: Annotated[
+        Layer | None, InputField("Show only lessons in this layer: about an action, a plan or a habit.")
+    ] = None
+    kind: Annotated[str | None, InputField("Show only lessons for this kind of task.")] = None
     expired: bool | None = None
     order: Order = "newest"
 

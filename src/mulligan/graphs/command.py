@@ -46,7 +46,7 @@ def server_options(command: Callable[..., None]) -> Callable[..., None]:
     "--seed",
     type=int,
     metavar="N",
-    help="Seed for a different graph of the same kind (default: the graph that the examples use).",
+    help="Seed for a different graph of the same kind (default: the examples' graph).",
 )
 def sample(folder: str, seed: int | None) -> None:
     """Write a small biomedical graph to FOLDER as CSV files. The data is invented; only the gene symbols are real."""
@@ -62,7 +62,7 @@ def sample(folder: str, seed: int | None) -> None:
 def load(source: str, into: str) -> None:
     """Build a graph (a Ladybug database) from the files in the folder SOURCE.
 
-    The files are nodes/LABEL.csv and edges/TYPE.csv, or the output of BioCypher.
+    The files are nodes/LABEL.csv and edges/TYPE.csv, or BioCypher's output.
     """
     loaded, notes = load_graph(source, into)
     for note in notes:
@@ -77,9 +77,9 @@ def load(source: str, into: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @server_options
 def schema(where: str, as_json: bool, user: str | None, database: str | None) -> None:
-    """Show the labels, types and properties of a graph.
+    """Show a graph's labels, relationship types and properties.
 
-    WHERE is a graph's file, or a server's address: bolt://host:7687, neo4j+s://host.
+    WHERE is a graph file or a server address: bolt://host:7687, neo4j+s://host.
     """
     found = _with_graph(where, user, database, lambda opened: opened.schema())
     emit(json.dumps(asdict(found), ensure_ascii=False, indent=2) if as_json else _described(found))
@@ -109,7 +109,7 @@ def query(
     user: str | None,
     database: str | None,
 ) -> None:
-    """Run a read-only QUERY in Cypher on the graph at WHERE."""
+    """Run the read-only Cypher QUERY on the graph at WHERE."""
     given = dict(_parameter(text) for text in params)
     limits = {"seconds": SECONDS if seconds is None else seconds, "rows": ROWS if rows is None else rows}
 

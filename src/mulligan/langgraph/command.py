@@ -34,7 +34,12 @@ RESUMABLE_STATUS = 3
 
 @click.command("ask-graph")
 @click.argument("question")
-@click.option("--graph", required=True, metavar="WHERE", help="A graph's file, or bolt://host:7687, neo4j+s://host, …")
+@click.option(
+    "--graph",
+    required=True,
+    metavar="WHERE",
+    help="A graph file or a server address: bolt://host:7687, neo4j+s://host, …",
+)
 @record_options(GraphOptions)
 @click.option(
     "--format",
@@ -49,18 +54,18 @@ RESUMABLE_STATUS = 3
     is_flag=True,
     help='Print one JSON object per event. The last event, "result", contains the rows.',
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print only errors on stderr, and no progress.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only errors to stderr, without progress.")
 @click.pass_context
 def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given: Any) -> None:
-    """Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.
+    """Answer QUESTION from a graph database: write a query, run it, examine the rows, and improve the query.
 
-    The query and its rows go to stdout, progress to stderr. Queries are read-only. The password for a server is read
+    The query and its rows are written to stdout, progress to stderr. Queries are read-only. A server's password is read
     from MULLIGAN_GRAPH_PASSWORD. `mulligan graph sample` writes a sample graph.
 
     Exit status: 0 if the rows answer the question, as far as rules and the model can tell; 1 if there are no rows; 2
-    for bad input; 3 if interrupted or stopped by an error (resume the run); 4 if the answer could not be judged or,
-    with --until rows, if the model gives it a low score; 5 if the best rows may be wrong; 6 if the question names
-    something that is not in the graph.
+    for invalid input; 3 if interrupted or stopped by an error (you can resume the run); 4 if the answer could not be
+    judged or, with --until rows, if the model gives it a low score; 5 if the best rows may be wrong; 6 if the question
+    names something that is not in the graph.
     """
     from mulligan.langgraph import ask_graph as library
 

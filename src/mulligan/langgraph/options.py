@@ -26,7 +26,7 @@ class Followed(Options):
     """Where a question is recorded and who observes it. Only Python has these options.
 
     Attributes:
-        store: Where the run is recorded, instead of the configured store.
+        store: The store that records the run, instead of the configured one.
         observers: Called for each event, with the episode and the event.
         on_start: Called when the run begins or continues.
         on_step: Called with a sentence about the next step.
@@ -61,22 +61,22 @@ class GraphOptions(Followed):
     Attributes:
         user: The user name for a server; the password is read from MULLIGAN_GRAPH_PASSWORD.
         database: The database on a server (default: the server's own default).
-        model: local, PROVIDER:NAME or scripted:FILE (default: MULLIGAN_MODEL).
+        model: The model: local, PROVIDER:NAME or scripted:FILE (default: MULLIGAN_MODEL).
         max_steps: Maximum number of drafts and revisions (default: 30).
-        good_score: The minimum score of good rows, out of 10 (default: 7).
+        good_score: The minimum score for good rows, out of 10 (default: 7).
         rows: Maximum number of rows in an answer (default: 30).
         seconds: Stop a query after S seconds (default: 10).
-        prompt_engine: Let the model choose parts of the schema, or show it the whole schema (default: let it choose if
+        prompt_engine: Let the model choose parts of the schema, or show it the entire schema (default: let it choose if
             the schema is long).
         until: Stop when rows are judged to answer the question (default), or as soon as a query returns rows.
         drafts: Write K first drafts, and compare their rows (default: 1). Works only with --until judged.
         max_tokens: Maximum number of tokens in a draft (default: the model's own limit, or 400 for a local model
             without one).
         answer: Also answer in a sentence that uses only the rows.
-        bank: The agent whose bank --memory uses (default: the default bank). In Python, you can also pass a bank, to
-            which no lessons are added.
+        bank: The agent whose bank --memory uses (default: the default bank). In Python, you can also pass a bank
+            object; no lessons are added to it.
         temperatures: The temperatures of the first draft and of later ones (default: 0 and 0.8 for a local model
-            without one, else the model's own).
+            without one, otherwise the model's own).
     """
 
     question: str = place(kw_only=False)

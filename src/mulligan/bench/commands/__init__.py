@@ -10,18 +10,18 @@ from mulligan.cli.commands import with_examples
 from mulligan.cli.groups import Group
 
 COMMANDS = {
-    "exam": "Measure how much each memory helps or harms, on streams of tasks and on your own sessions.",
-    "export": "Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try.",
+    "exam": "Measure how much each memory helps or harms, on task streams and on your own sessions.",
+    "export": "Write the results of an ALFWorld RUN in the format that Reflexion's code uses, with one file per try.",
     "fetch": "Download the data for benchmark NAME.",
-    "learn": "Learn from SOURCE: a benchmark run, a file or folder of transcripts, or the trajectories of state-bench.",
+    "learn": "Learn from SOURCE: a benchmark run, a file or folder of transcripts, or state-bench's trajectories.",
     "list": "List the benchmarks with their subsets and methods, and show whether their data has been downloaded.",
     "plan": "Calculate how many cases and samples you need to detect a difference.",
     "prove": "Compare a coding agent with and without this project's lessons.",
     "replay": "Replay the published episodes in FILE, and show where the replay differs from the log.",
-    "report": "Report the figures of one or more runs, and compare each run with the first.",
-    "run": "Run the cases of the benchmark NAME, or of a file of tasks (mine.toml).",
+    "report": "Report the figures for one or more runs, and compare each run with the first.",
+    "run": "Run the cases of benchmark NAME or of a task file (mine.toml).",
     "runs": "List the benchmark runs, newest first.",
-    "score": "Judge solutions made elsewhere with the hidden tests of the benchmark NAME.",
+    "score": "Judge solutions that were made elsewhere, using benchmark NAME's hidden tests.",
     "stream": "Run the cases in TASKS as a stream, once for each memory, and let the memories learn as they go.",
 }
 """The subcommands, each with the first line of its help, so that `mulligan bench --help` imports none of them.
@@ -46,4 +46,4 @@ class LazyGroup(Group):
 
 @click.group(cls=LazyGroup)
 def bench() -> None:
-    """Run benchmarks, and score their cases against hidden targets."""
+    """Run benchmarks and score their cases against hidden targets."""

@@ -99,7 +99,7 @@ class Progress:
 
     def interrupting(self) -> None:
         self.stop()
-        self._counting.say("Stopping once the current steps are recorded; interrupt again to end at once")
+        self._counting.say("Stopping once the current steps are recorded; interrupt again to stop immediately")
 
     def finish(self, finished: Finished) -> int:
         """Shows the result of the run. Returns the exit status."""
@@ -121,7 +121,7 @@ class Progress:
             )
             (emit if self._stdout else self._counting.say)(f"{run.id}: {counts['solved']} of {n} solved, {rest}")
         if counts["error"]:
-            self._counting.say(f"run the cases with errors again: {self._command} --resume {run.id}")
+            self._counting.say(f"to rerun the cases with errors: {self._command} --resume {run.id}")
         self._counting.say(f"report: mulligan bench report {run.id}")
         self._counting.say(f"lessons of case N: mulligan runs show {run.id}.N")
         return UNFINISHED if counts["error"] else SOLVED if counts["solved"] == n else NOT_SOLVED
@@ -130,7 +130,7 @@ class Progress:
         """Shows how to resume the run. Returns the exit status."""
         self.stop()
         if self._run is None:
-            say("Interrupted before anything was started.")
+            say("Interrupted before anything started.")
         else:
             say(f"Interrupted. Resume it with: {self._command} --resume {self._run.id}")
         return UNFINISHED

@@ -56,7 +56,7 @@ def _split_names(ctx: click.Context, option: click.Parameter, value: str) -> lis
     show_default=True,
     callback=_split_names,
     metavar="A,B,…",
-    help="The streams; code is also available.",
+    help="The task streams; code is also available.",
 )
 @click.option(
     "--tasks", type=int, default=TASKS, show_default=True, metavar="N", help="Number of tasks in each stream."
@@ -71,9 +71,9 @@ def _split_names(ctx: click.Context, option: click.Parameter, value: str) -> lis
     type=click.Choice(["project", "all", "none"]),
     default="project",
     show_default=True,
-    help=f"Which coding-agent sessions of the last {DAYS} days to replay.",
+    help=f"Which coding-agent sessions from the last {DAYS} days to replay.",
 )
-@click.option("--into", metavar="DIR", help="Write report.md, report.json and cases.csv into this folder.")
+@click.option("--into", metavar="DIR", help="Write report.md, report.json and cases.csv to this folder.")
 @format_option("table", "md", "json")
 @quiet_option
 @click.pass_context
@@ -90,10 +90,10 @@ def command(
     form: str,
     quiet: bool,
 ) -> None:
-    """Measure how much each memory helps or harms, on streams of tasks and on your own sessions.
+    """Measure how much each memory helps or harms, on task streams and on your own sessions.
 
-    A memory is a class with learn(episode) and recall(task), which returns text. Without --model, a scripted
-    reader acts, so the result shows only what a memory adds to the prompt.
+    A memory is a class with the methods learn(episode) and recall(task), which returns text. Without --model, a
+    scripted reader acts, so the result shows only what a memory adds to the prompt.
     """
     counting = Counting(quiet)
     progress = Progress(counting)

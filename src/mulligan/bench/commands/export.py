@@ -26,10 +26,10 @@ from mulligan.store import open_store
     help="Folder for env_results_trial_0.json, …",
 )
 @click.option(
-    "--start", type=click.IntRange(min=0), default=0, metavar="N", help="The number of the first file (default: 0)."
+    "--start", type=click.IntRange(min=0), default=0, metavar="N", help="The first file's number (default: 0)."
 )
 def command(run: str, folder: Path, start: int) -> None:
-    """Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try."""
+    """Write the results of an ALFWorld RUN in the format that Reflexion's code uses, with one file per try."""
 
     async def work() -> Sequence[ResultFile]:
         config = load()

@@ -39,15 +39,15 @@ BENCHMARK_ONLY = (
     "--resume", metavar="RUN", help="Resume this run. The results of finished tasks are kept and printed again."
 )
 @click.option(
-    "--judge", "-e", metavar="NAME[:ARG]", help="The judge for tasks that do not name one: model_judge, ./mine.py, …"
+    "--judge", "-e", metavar="NAME[:ARG]", help="The judge for tasks that do not specify one: model_judge, ./mine.py, …"
 )
-@click.option("--evaluator", hidden=True, metavar="NAME[:ARG]", help="The same as --judge.")
+@click.option("--evaluator", hidden=True, metavar="NAME[:ARG]", help="Same as --judge.")
 @click.option(
     "--check",
     "-c",
     metavar="COMMAND",
-    help="A command that judges the tasks that do not name a judge: exit status 0 means that the attempt passes. "
-    "{attempt} stands for the attempt's file.",
+    help="A command that judges tasks that do not specify a judge: exit status 0 means that the attempt passes. "
+    "{attempt} is replaced with the path of the attempt's file.",
 )
 @record_options(BenchOptions, roles=BENCH_ROLES, without=BENCHMARK_ONLY)
 @on_option
@@ -56,10 +56,10 @@ BENCHMARK_ONLY = (
 def fan_out(
     ctx: click.Context, tasks: str | None, resume: str | None, on: str | None, quiet: bool, **options: Any
 ) -> None:
-    """Solve the tasks in the file TASKS in parallel, on one machine or on many.
+    """Solve the tasks in the file TASKS in parallel, on one machine or several.
 
-    TASKS is a JSON Lines file with one task per line (tasks.jsonl), or a file of tasks for `bench run` (tasks.toml).
-    Each result is written to stdout as a line of JSON as soon as its task ends. Progress goes to stderr.
+    TASKS is a JSON Lines file with one task per line (tasks.jsonl) or a task file for `bench run` (tasks.toml).
+    Each result is written to stdout as a line of JSON as soon as the task ends. Progress goes to stderr.
     """
     if (tasks is None) == (resume is None):
         raise click.UsageError("Name a file of tasks, or a run to resume: --resume RUN.")

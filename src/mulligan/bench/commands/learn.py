@@ -55,7 +55,7 @@ STATE_BENCH, BFCL = "state-bench", "bfcl"
     "--model",
     "-m",
     metavar="MODEL",
-    help="The model that learns (default: the model in [memory], or else MULLIGAN_MODEL).",
+    help="The model that learns (default: the model set under [memory], or else MULLIGAN_MODEL).",
 )
 @format_option("table", "json")
 @quiet_option
@@ -71,12 +71,11 @@ def command(
     form: str,
     quiet: bool,
 ) -> None:
-    """Learn from SOURCE: a benchmark run, a file or folder of transcripts, or the trajectories of state-bench.
+    """Learn from SOURCE: a benchmark run, a file or folder of transcripts, or state-bench's trajectories.
 
-    The command also learns from failed trajectories, and does not use their outcomes. Each domain has its own bank.
-    With --replay, the command learns nothing, and counts the refused calls and the correct calls for which it would
-    have shown lessons from the other transcripts. To include the correct calls of BFCL's tasks, also name bfcl after
-    the runs.
+    The command also learns from failed trajectories, without using their outcomes. Each domain has its own bank. With
+    --replay, the command learns nothing. It counts the refused calls and the correct calls for which it would have
+    shown lessons from the other transcripts. To include the correct calls in BFCL's tasks, add bfcl after the runs.
     """
     read = _read(sources, domain, data, replay)
     with Counting(quiet) as shown:

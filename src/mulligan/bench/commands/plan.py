@@ -23,18 +23,24 @@ SAMPLES = (1, 2, 3, 5, 10)
     show_default=True,
     help="Number of arms; each is compared with the first.",
 )
-@click.option("--difference", type=float, metavar="D", help="The difference between two rates to detect, such as 0.05.")
+@click.option(
+    "--difference",
+    type=float,
+    metavar="D",
+    help="The difference between two rates that you want to detect, such as 0.05.",
+)
 @click.option(
     "--cases", type=click.IntRange(2), metavar="N", help="Print the difference that this number of cases can detect."
 )
-@click.option("--rate", type=float, default=0.5, show_default=True, help="The rate of the first arm.")
+@click.option("--rate", type=float, default=0.5, show_default=True, help="The first arm's rate.")
 @click.option("--samples", type=click.IntRange(1), metavar="N", help="Episodes per case and arm.")
 @click.option(
     "--correlation",
     type=float,
     default=0.5,
     show_default=True,
-    help="Correlation of two verdicts on one case: 0 if all cases are equally hard, 1 if each always has one result.",
+    help="Correlation between two verdicts on the same case: 0 if all cases are equally hard, 1 if each case always "
+    "has the same result.",
 )
 @format_option("table", "json")
 def command(
@@ -76,7 +82,7 @@ def command(
         rows.append([f"{row['samples']}", f"{row['cases']:,}", detectable, f"{row['episodes']:,}"])
     emit(columns(rows) + "\n")
     emit(
-        f"{arms} arms on the same cases, from a rate of {rate:g}; two verdicts on one case correlate by "
+        f"{arms} arms on the same cases, from a rate of {rate:g}; the correlation between two verdicts on one case is "
         f"{correlation:g}. Power 80 %, two-sided 5 %"
         + (f", divided among {arms - 1} comparisons with the first arm." if arms > 2 else ".")
     )

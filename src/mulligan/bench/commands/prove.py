@@ -34,9 +34,16 @@ from mulligan.text.pages import markdown
     "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for the random order of the arms."
 )
 @click.option(
-    "--seconds", type=float, default=600, show_default=True, metavar="S", help="Time limit of each run and each check."
+    "--seconds",
+    type=float,
+    default=600,
+    show_default=True,
+    metavar="S",
+    help="Time limit for each run and each check, in seconds.",
 )
-@click.option("--into", type=Path, metavar="DIR", help="Folder for rows and report (default: in Mulligan's home).")
+@click.option(
+    "--into", type=Path, metavar="DIR", help="Folder for the rows and the report (default: in Mulligan's home)."
+)
 @click.option(
     "--resume", type=Path, metavar="DIR", help="Resume the comparison in this folder. Finished runs are kept."
 )
@@ -59,11 +66,11 @@ def command(
     form: str,
     **options: Any,
 ) -> None:
-    """Run a coding agent on the tasks of TASKS.toml with and without this project's lessons, and compare.
+    """Run a coding agent on the tasks in TASKS.toml with and without this project's lessons, and compare the results.
 
     Each run is a session in a fresh copy of the project. The agent's hooks must be installed for this user. They run in
-    both arms, but in one arm the bank is empty, and nothing is learned in either. The task's check judges each run. The
-    report gives paired differences with intervals, and the smallest difference that it could have detected.
+    both arms, but the bank is empty in one of them, and neither arm learns. The task's check judges each run. The
+    report gives paired differences with intervals, and the smallest difference that could have been detected.
     """
     if sum(source is not None for source in (tasks, resume, report, draft)) != 1:
         raise click.UsageError("Name a file of tasks, or one of --resume DIR, --report DIR, --draft FILE.")
@@ -91,7 +98,7 @@ def _compare(tasks: str | None, folder: Path | None, **options: Any) -> Proof | 
     proofs = home() / "proofs"
     into = (folder or proofs / time.strftime("%Y%m%d-%H%M%S")).resolve()
     if killed := clear_killed({into, *(proof.resolve() for proof in proofs.glob("*"))}):
-        say(f"Removed leftovers of {count(killed, 'session')} of killed comparisons.")
+        say(f"Removed leftovers of {count(killed, 'session')} from killed comparisons.")
 
     counting = Counting()
 

@@ -27,9 +27,11 @@ from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
     "-n",
     type=int,
     metavar="N",
-    help="The max_iters of the log (default: 5, or the length of its longest episode).",
+    help="The log's max_iters (default: 5, or the length of its longest episode).",
 )
-@click.option("--parallel", type=int, metavar="N", help="Episodes to run in parallel (default: one per processor).")
+@click.option(
+    "--parallel", type=int, metavar="N", help="Number of episodes to run in parallel (default: one per processor)."
+)
 @click.option(
     "--sandbox", default="auto", metavar="LEVEL", help="Sandbox level: auto (default), strict, or a level's name."
 )
@@ -51,7 +53,7 @@ def command(
             replaying = replay_log(file, trials=trials, parallel=at_once, sandbox=sandbox, hooks=hooks)
             replayed = run(replaying, lambda: counting.say("Stopping."))
     except asyncio.CancelledError:
-        say("Interrupted: nothing was compared. Start it again.")
+        say("Interrupted before anything was compared. Start the replay again.")
         ctx.exit(UNFINISHED)
     if form == "json":
         emit(json.dumps(replayed.to_json(), ensure_ascii=False, indent=1))

@@ -29,14 +29,14 @@ STYLES = ((r"(Run|Solved) ", "bold"), (r"(Cost|All tables)", "dim"), (r"SCRIPTED
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @format_option("table", "json", "md", "html", help="Output format (md is Markdown, html a single file).")
-@click.option("--full", is_flag=True, help="Print all tables, not only the result.")
+@click.option("--full", is_flag=True, help="Print all tables, not just the result.")
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
 @click.option("--plot", metavar="FILE", help="Write the learning curve to FILE as SVG.")
 @click.option(
     "--gallery", metavar="PATH", help="Write a gallery of the unsolved cases to a .md or .html file, or to a folder."
 )
 @click.option("--all", "every", is_flag=True, help="Include all cases in the gallery, even solved ones.")
-@click.option("--show-targets", is_flag=True, help="Show hidden targets and the explanations of scores in the gallery.")
+@click.option("--show-targets", is_flag=True, help="Show hidden targets and score explanations in the gallery.")
 def command(
     runs: tuple[str, ...],
     form: str,
@@ -47,7 +47,10 @@ def command(
     every: bool,
     show_targets: bool,
 ) -> None:
-    """Report the figures of one or more runs, and compare each run with the first. Or report one stream."""
+    """Report the figures for one or more runs, and compare each run with the first.
+
+    The command can also report on a single stream.
+    """
     if (every or show_targets) and gallery is None:
         raise click.UsageError("--all and --show-targets need --gallery PATH.")
     if plot is not None:

@@ -31,9 +31,9 @@ MIND2WEB_SETTINGS = ("split", "scores_pickle", "top_k", "prompt_template")
 """Settings of a benchmark that have an option with the same name."""
 mind2web_options = together(
     click.option("--split", metavar="NAME", help="For Mind2Web: test_task (default), test_website or test_domain."),
-    click.option("--scores-pickle", metavar="FILE", help="For Mind2Web: the scores of the candidates."),
+    click.option("--scores-pickle", metavar="FILE", help="For Mind2Web: the candidates' scores."),
     click.option(
-        "--top-k", type=int, metavar="K", help="For Mind2Web: the number of candidates in a step (default: 50)."
+        "--top-k", type=int, metavar="K", help="For Mind2Web: the number of candidates per step (default: 50)."
     ),
     click.option("--prompt-template", metavar="FILE", help="For Mind2Web: your own messages with examples."),
 )
@@ -48,9 +48,11 @@ mind2web_options = together(
 @on_option
 @mind2web_options
 @click.option(
-    "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The format of the result on stdout."
+    "--format", "form", type=click.Choice(["line", "json"]), default="line", help="Format of the result on stdout."
 )
-@click.option("--output-dir", metavar="DIR", help="Write the benchmark's own metrics, such as Mind2Web's.")
+@click.option(
+    "--output-dir", metavar="DIR", help="Write the benchmark's own metrics, such as Mind2Web's, to this folder."
+)
 @quiet_option
 @click.pass_context
 def command(
@@ -63,7 +65,7 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Run the cases of the benchmark NAME, or of a file of tasks (mine.toml)."""
+    """Run the cases of benchmark NAME or of a task file (mine.toml)."""
     if (name is None) == (resume is None):
         raise click.UsageError("Name a benchmark, or a run to resume: --resume RUN.")
     if resume is not None and (

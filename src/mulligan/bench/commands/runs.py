@@ -27,7 +27,7 @@ HEADINGS = ("run", "when", "benchmark", "method", "result")
     "form",
     type=click.Choice(["table", "json"]),
     default="table",
-    help="A table to read, or JSON for programs.",
+    help="Output format.",
 )
 def command(limit: int, form: str) -> None:
     """List the benchmark runs, newest first."""

@@ -23,11 +23,16 @@ from mulligan.text.plain import count
 @click.command("score")
 @click.argument("name")
 @click.option(
-    "--samples", required=True, metavar="FILE", help="A .jsonl or .jsonl.gz file of rows with task_id and completion."
+    "--samples",
+    required=True,
+    metavar="FILE",
+    help="A .jsonl or .jsonl.gz file whose rows contain task_id and completion.",
 )
 @format_option("table", "json")
 @click.option("--data", metavar="PATH", help="The benchmark's data: a file, or the folder that contains it.")
-@click.option("--parallel", type=int, metavar="N", help="Samples to judge in parallel (default: one per processor).")
+@click.option(
+    "--parallel", type=int, metavar="N", help="Number of samples to judge in parallel (default: one per processor)."
+)
 @click.option(
     "--sandbox", default="auto", metavar="LEVEL", help="Sandbox level: auto (default), strict, or a level's name."
 )
@@ -50,7 +55,7 @@ def command(
     settings: dict[str, dict[str, Any]],
     **options: Any,
 ) -> None:
-    """Judge solutions made elsewhere with the hidden tests of the benchmark NAME."""
+    """Judge solutions that were made elsewhere, using benchmark NAME's hidden tests."""
     if unknown := set(settings) - {"benchmark"}:
         raise click.UsageError(f"--set {min(unknown)}.…: this command takes only benchmark.KEY=VALUE.")
     setting = Setting(settings=settings.get("benchmark", {}), **options)

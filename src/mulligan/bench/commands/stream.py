@@ -49,9 +49,9 @@ SET_BY_ARMS = ("restarts", "samples", "scale", "cases", "shuffle", "parallel", "
     help="Add a control for each memory: a bank that learned from unrelated tasks, or one that stops learning after "
     "the first phase.",
 )
-@click.option("--unrelated", metavar="TASKS", help="The unrelated tasks for that control.")
+@click.option("--unrelated", metavar="TASKS", help="The tasks that the control `unrelated` learns from.")
 @record_options(BenchOptions, roles=BENCH_ROLES, without=(*SET_BY_ARMS, *FORESIGHT))
-@click.option("--into", metavar="DIR", help="Write cases.csv, curve.svg and report.md into this folder.")
+@click.option("--into", metavar="DIR", help="Write cases.csv, curve.svg and report.md to this folder.")
 @format_option("table", "md", "json")
 @quiet_option
 @click.pass_context
@@ -70,8 +70,8 @@ def command(
 ) -> None:
     """Run the cases in TASKS as a stream, once for each memory, and let the memories learn as they go.
 
-    TASKS is a benchmark or a file of tasks. The report shows how much each memory gained over no memory,
-    at what cost, and how certain this is.
+    TASKS is a benchmark or a task file. The report shows how much each memory gained over no memory, what it cost, and
+    how certain the result is.
     """
     if (tasks is None) == (resume is None):
         raise click.UsageError("Name a benchmark or a file of tasks, or a stream to resume: --resume ID.")
@@ -106,9 +106,12 @@ def command(
         _write(report, Path(into))
     print_report(stream_page(report), report.to_json(), form)
     if errors := sum(arm.errors for arm in report.arms):
-        say(f"Left out of the means, with an error: {count(errors, 'case')}. To retry: {_resume_command(stream.id)}")
+        say(
+            f"Excluded from the means because of errors: {count(errors, 'case')}. To retry: "
+            f"{_resume_command(stream.id)}"
+        )
     elif into is None and not quiet:
-        say(f"Rows, curve and report as files: {_resume_command(stream.id)} --into DIR")
+        say(f"To write rows, curve and report to files: {_resume_command(stream.id)} --into DIR")
     ctx.exit(UNFINISHED if errors else SOLVED)
 
 
@@ -164,4 +167,4 @@ class Progress:
             self._counting.at(step, done, total)
 
     def interrupting(self) -> None:
-        self._counting.say("Stopping once the current steps are recorded; interrupt again to end at once")
+        self._counting.say("Stopping once the current steps are recorded; interrupt again to stop immediately")

@@ -47,23 +47,23 @@ class CaseOptions(Course, Roles, Budget):
     Attributes:
         method: One of the benchmark's methods, which are sets of roles. `mulligan bench list` lists them.
         strategy: What the next try sees, as in solve, or ./mine.py. This overrides the method's strategy.
-        model: PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.
+        model: The model: PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.
         reflect_model: The model that reflects (default: --model).
         judge_model: The model that judges or writes tests (default: --model).
-        agent: The agent, defined by files, that acts in place of the method's actor.
+        agent: An agent defined by files, which replaces the method's actor.
         data: The data: a file, or the folder that contains it.
-        restarts: Maximum number of episodes of each case. No more are run once one of them is solved.
+        restarts: Maximum number of episodes per case. A case ends once one of its episodes is solved.
         samples: Run N episodes of each case, for pass@k and pass^k.
-        limit: Only the first N cases.
-        cases: Only these cases. Repeatable.
+        limit: Run only the first N cases.
+        cases: Run only the case with this id. Repeatable.
         shuffle: Shuffle the cases before --limit is applied. --seed determines the order.
         parallel: Number of cases to run in parallel (default: 1).
         reuse: Reuse a model's earlier answers to identical requests (including the seed). Their tokens are counted
             again.
         memory: Recall lessons from the bank; `online` also learns from the run.
         agent_id: The agent whose bank --memory uses.
-        taught: The number of cases that an online bank learns from, starting with the first. None: all.
-        sandbox: auto (default), strict, or a level that `mulligan doctor` names.
+        taught: The number of cases, counted from the first, that an online bank learns from. None means all.
+        sandbox: auto (default), strict, or a level that `mulligan doctor` lists.
     """
 
     benchmark: str = place(kw_only=False)

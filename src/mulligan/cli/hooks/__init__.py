@@ -54,8 +54,8 @@ def journal_in_use() -> Generator[None]:
 
 @click.group(cls=FolderGroup)
 def hooks() -> None:
-    """Install and inspect the hooks through which coding agents learn.
+    """Install and inspect the hooks that let coding agents learn.
 
-    Start with `mulligan hooks install`, which shows its changes and asks for confirmation. Then run
+    Start with `mulligan hooks install`, which shows the changes and asks for confirmation. Then run
     `mulligan hooks doctor`.
     """

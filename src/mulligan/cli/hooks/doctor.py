@@ -19,11 +19,11 @@ from mulligan.store import open_store
 @click.command("doctor", short_help="Test the installed hooks, and report what is wrong.")
 @click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
 def command(agents: tuple[str, ...]) -> None:
-    """Test the installed hooks (by default, those of all agents), and report what prevents them from running.
+    """Test the installed hooks (by default, for all agents) and report any problems.
 
-    Sends each hook a payload recorded from its agent, and uses a bank with one lesson. Prints what the model would
-    read, and how many milliseconds the hook took. Your own bank is not touched. The exit status is 1 if something is
-    wrong.
+    Each hook receives a payload recorded from its agent and uses a temporary bank with one lesson. The command prints
+    what the model would read and how many milliseconds the hook took. Your own bank is not touched. The exit status is
+    1 if there is a problem.
     """
     folder, wrong = Path.cwd(), 0
     found = [
@@ -45,15 +45,15 @@ def command(agents: tuple[str, ...]) -> None:
     for name, path, text in found:
         of = agent(name)
         emit(
-            f"{of.title}: {path}, tested with an invented error and an invented lesson, which are not stored in your "
-            "bank"
+            f"{of.title}: {path}, tested with an invented error and an invented lesson, neither of which is stored in "
+            f"your bank"
         )
         given, rows = doctor.commands(of, path, text), list[tuple[str, str, str]]()
         with tempfile.TemporaryDirectory(prefix="mulligan-doctor-", ignore_cleanup_errors=True) as home:
             asyncio.run(_seeded(Path(home)))
             for fired in doctor.fire(of, given, Path(home)):
                 said = f"the model would read: {one_line(fired.text, 200)}" if fired.text else "nothing for the model"
-                text = fired.wrong or said if fired.tried else "not tested: there is no recorded payload for it"
+                text = fired.wrong or said if fired.tried else "not tested: no payload was recorded for this event"
                 rows.append((fired.event, f"{fired.milliseconds:.0f} ms" if fired.tried else "", text))
                 wrong += bool(fired.wrong)
         if rows:
@@ -62,7 +62,8 @@ def command(agents: tuple[str, ...]) -> None:
             emit("  There are no recorded payloads for this agent, so its hooks were not tested.")
         others = [str(other) for also, other, _ in found if also == name and other != path]
         twice = [
-            f"The same hooks are also in {one}, so each of them runs twice, although a lesson is shown once. Keep "
+            f"The same hooks are also in {one}, so each of them runs twice, although each lesson is shown only once. "
+            f"Keep "
             f"only one: `mulligan hooks uninstall {name}` with --user or --project."
             for one in others
         ]

@@ -18,17 +18,21 @@ from mulligan.cli.words import count
 from mulligan.hooks.project import project_id
 
 
-@click.command("exam", short_help="Replay your own sessions, and report what hooks would have learned and shown.")
+@click.command("exam", short_help="Replay your own sessions and report what the hooks would have learned and shown.")
 @click.option(
-    "--since", default="90d", metavar="TIME", show_default=True, help="How far back to look, such as 12h, 30d or 4w."
+    "--since",
+    default="90d",
+    metavar="TIME",
+    show_default=True,
+    help="How far back to look, for example 12h, 30d or 4w.",
 )
-@click.option("--all-projects", is_flag=True, help="Include all projects, not only this folder's.")
+@click.option("--all-projects", is_flag=True, help="Include all projects, not just this folder's.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(since: str, all_projects: bool, as_json: bool) -> None:
-    """Replay this machine's coding-agent sessions, oldest first, with a bank that starts empty.
+    """Replay this machine's coding-agent sessions, oldest first, starting with an empty bank.
 
-    Reports how often an earlier session had already fixed a failure, how often Mulligan would have shown that fix, and
-    how often the session then applied it. Your own bank does not change.
+    The report shows how often an earlier session had already fixed a failure, how often Mulligan would have shown that
+    fix, and how often the fix was then applied. Your own bank is not changed.
     """
     after = time.time() - seconds_of(since)
     own = "" if all_projects else project_id(os.getcwd())

@@ -26,15 +26,14 @@ WAIT = 120.0
 """Seconds to wait for a process that learns."""
 
 
-@click.command("forget", short_help="Remove the records of a session, and the lessons learned only from it.")
+@click.command("forget", short_help="Remove a session's records and the lessons learned only from it.")
 @click.argument("session")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def command(session: str, yes: bool) -> None:
-    """Remove the records of SESSION, and the lessons learned only from it. The first few characters of its id
-    are enough.
+    """Remove SESSION's records and the lessons learned only from it. The first few characters of its id are enough.
 
     Mulligan does not learn from this session again unless you run `mulligan learn FILE --forgotten`. The agent's own
-    transcript is kept. `mulligan hooks status --json` lists the ids.
+    transcript is kept. `mulligan hooks status --json` lists the session ids.
     """
     with Journal() as journal:
         parts = journal.sessions_like(session)  # main agents come first

@@ -25,21 +25,21 @@ _PAST = 30
 @click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
 @click.option("--user", is_flag=True, help="Install for all your projects (the default).")
 @click.option("--project", is_flag=True, help="Install only for the project in this folder, in its local settings.")
-@click.option("--shared", is_flag=True, help="With --project: use the settings that are shared through the repository.")
-@click.option("--yes", is_flag=True, help="Write without asking.")
+@click.option("--shared", is_flag=True, help="With --project: use the settings shared through the repository.")
+@click.option("--yes", is_flag=True, help="Write the files without asking.")
 @click.option(
     "--trust",
     is_flag=True,
-    help="For Codex: trust the hooks without reviewing them in Codex. With --yes, do not ask.",
+    help="For Codex: trust the hooks without reviewing them in Codex. Asks first, unless --yes is given.",
 )
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool, trust: bool) -> None:
-    """Add hooks to the settings of coding agents (by default, of all that are installed). Asks first.
+    """Add hooks to the settings of coding agents (by default, all installed agents), after asking for confirmation.
 
-    AGENT is claude, codex, gemini, opencode, qwen, cursor or copilot.
+    AGENT is one of claude, codex, gemini, opencode, qwen, cursor and copilot.
 
-    Lists the files that will change; answer d to see the changes. If the output goes to a file, the changes are always
-    printed. Existing settings are kept. Hooks from an older version of Mulligan are replaced. `mulligan hooks
-    uninstall` restores each file.
+    The command lists the files that would change. Answer d to see the changes. If the output goes to a file, the
+    changes are always printed. Existing settings are kept. Hooks from an older version of Mulligan are replaced.
+    `mulligan hooks uninstall` restores each file.
     """
     scope = chosen_scope(user, project, shared)
     if trust and "codex" not in (agents or install.present()):
@@ -61,9 +61,9 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         if diff := change.diff():
             emit(_summary(one, change) if sys.stdout.isatty() else diff)
         else:
-            say(f"{one.title}: {change.path} already has the hooks.")
+            say(f"{one.title}: {change.path} already contains the hooks.")
         if change.diff() and not one.tried:
-            say(f"{one.title} was not tested: these hooks follow its documentation.")
+            say(f"{one.title} hooks follow the agent's documentation, but were not tested.")
     if new:
         if not yes and not _agrees(new, agents):
             raise click.Abort
@@ -84,7 +84,7 @@ def _summary(of: CodingAgent, change: install.Change) -> str:
     """What is written, without the text of the file."""
     events = list(dict.fromkeys(hook.event for hook in of.hooks))
     what = f"{count(len(events), 'hook')} ({', '.join(events)})" if events else "a plug-in"
-    kept = "" if change.before is None else "; everything else in it is kept"
+    kept = "" if change.before is None else "; its other contents are kept"
     return f"{of.title}: {what} in {change.path}{kept}."
 
 
@@ -121,18 +121,18 @@ def _trust_codex(folder: Path, *, yes: bool, trust: bool) -> None:
     try:
         waiting = [hook for hook in codex_trust.listed(folder) if hook["trustStatus"] != "trusted"]
     except InvalidInput as error:
-        say(f"{error} Codex runs a hook only after you have trusted it: start codex, and type /hooks.")
+        say(f"{error} Codex runs a hook only after you have trusted it: start codex and type /hooks.")
         return
     if not waiting:
         return
-    say(f"Codex skips {len(waiting)} of these hooks until you have trusted them: start codex, and type /hooks.")
+    say(f"Codex skips {len(waiting)} of these hooks until you trust them: start codex and type /hooks.")
     if yes and not trust:
         return
     config = Path(agent("codex").folder()) / "config.toml"
     change = install.trust(waiting, config)
     emit(change.diff())
     if not yes and not click.confirm(
-        f"Or write this into {config} now? Codex then runs these commands, and does not ask you to review them.",
+        f"Or write this into {config} now? Codex then runs these commands without asking you to review them.",
         err=True,
     ):
         return

@@ -15,16 +15,16 @@ from mulligan.sessions.agents import agent
 @click.command("package", short_help="Write plug-ins and extensions for coding agents.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def command(folder: Path) -> None:
-    """Write a plug-in or extension for each coding agent to FOLDER, with hooks, a skill and the MCP server.
+    """Write to FOLDER a plug-in or extension for each coding agent, with hooks, a skill and the MCP server.
 
-    These packages start `mulligan-hook` and `mulligan`, which must be on the agent's PATH; the MCP server also needs
-    the `serve` extra. The command prints how to install each package. An agent needs either its package or `mulligan
-    hooks install`, not both.
+    The packages run `mulligan-hook` and `mulligan`, which must be on the agent's PATH. The MCP server also needs the
+    `serve` extra. The command prints instructions for installing each package. For each agent, use either its package
+    or `mulligan hooks install`, but not both.
     """
     made = package(folder)
     for one in made:
         emit(str(one))
-    say('They need mulligan with an extra, on the PATH: uv tool install "mulligan[serve]"')
+    say('They need mulligan with the `serve` extra on the PATH: uv tool install "mulligan[serve]"')
     say("\n".join(["To install one:", *(f"  {_installing(one)}" for one in made)]))
 
 

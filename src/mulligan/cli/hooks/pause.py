@@ -16,7 +16,7 @@ from mulligan.hooks.journal_file import EVERYWHERE
 @click.command("pause", short_help="Pause hooks in a folder, or everywhere.")
 @click.argument("folder", required=False)
 def command(folder: str | None) -> None:
-    """Pause hooks in FOLDER and below it (default: everywhere), until `hooks resume`."""
+    """Pause the hooks in FOLDER and its subfolders (default: everywhere) until you run `hooks resume`."""
     if folder and not Path(folder).is_dir():
         raise InvalidInput(f"{folder} is not a folder. If you name none, hooks are paused everywhere.")
     with Journal() as journal:

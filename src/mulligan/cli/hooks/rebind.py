@@ -21,12 +21,12 @@ from mulligan.hooks.recall import Reader
     default=".",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False),
-    help="A folder of the project (default: the working folder).",
+    help="A folder in the project (default: the working folder).",
 )
 def command(bank: str | None, folder: str) -> None:
-    """Make this project use the bank named BANK, such as the one from before its address changed.
+    """Make this project use the bank named BANK, such as the one it used before its address changed.
 
-    Without BANK, the project uses its own bank again, with the lessons of other folders of the same repository. The
+    Without BANK, the project uses its own bank again, including lessons from other folders of the same repository. The
     other bank keeps its lessons.
     """
     there = Path(folder).absolute()
@@ -39,11 +39,11 @@ def command(bank: str | None, folder: str) -> None:
     reader = Reader(bank or project, wait=1.0)
     try:
         if bank not in (None, "", project) and not reader.knows(bank):
-            click.confirm(f"There is no bank {bank} here yet. Use it nevertheless?", abort=True, err=True)
+            click.confirm(f"There is no bank {bank} here yet. Use it anyway?", abort=True, err=True)
         kept, candidates = reader.numbers()
     finally:
         reader.close()
     with Journal() as journal:
         journal.bind(project, bank or project)
     lessons = f"{kept} kept, {count(candidates, 'candidate')}"
-    emit(f"{project} uses {bank or 'its own bank'} in sessions that begin from now on. Lessons there: {lessons}.")
+    emit(f"{project} uses {bank or 'its own bank'} in new sessions. Lessons in it: {lessons}.")

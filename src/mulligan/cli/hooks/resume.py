@@ -15,7 +15,7 @@ from mulligan.hooks.journal_file import EVERYWHERE
 @click.command("resume", short_help="End a pause.")
 @click.argument("folder", required=False)
 def command(folder: str | None) -> None:
-    """End the pause in FOLDER or, without FOLDER, the pause of all hooks. Other pauses stay in effect."""
+    """End the pause in FOLDER or, without FOLDER, the pause that applies everywhere. Other pauses stay in effect."""
     with Journal() as journal:
         taken_back = journal.resume(folder or EVERYWHERE)
         left = [f"in {one}" if one else "everywhere" for one in journal.paused()]
@@ -23,4 +23,4 @@ def command(folder: str | None) -> None:
     still = f"Paused {' and '.join(left)}: mulligan hooks resume{' FOLDER' * (left != ['everywhere'])} ends the pause."
     if not taken_back:
         raise NotFound(f"Hooks are not paused {where}. {still if left else 'There is no pause.'}")
-    emit(f"The pause {where} has ended. {still}" if left else "Hooks work again.")
+    emit(f"The pause {where} has ended. {still}" if left else "Hooks are active again.")

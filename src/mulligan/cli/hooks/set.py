@@ -16,15 +16,15 @@ from mulligan.hooks.journal_file import OWN, SETTINGS
 @click.argument("name", required=False)
 @click.argument("value", required=False)
 def command(name: str | None, value: str | None) -> None:
-    """Set NAME to VALUE. Without VALUE, print the setting; without NAME, print all settings.
+    """Set NAME to VALUE. Without VALUE, print the current value. Without NAME, print all settings.
 
     \b
     needed     how many sessions must agree before a
                candidate becomes a kept lesson
     why        who explains what a session taught: none;
-               ask (the agent says why a command failed
-               when it stops, and judges candidates over
-               MCP); a model, such as openai:gpt-4o-mini;
+               ask (when the agent stops, it says why a
+               command failed, and it judges candidates
+               over MCP); a model, such as openai:gpt-4o-mini;
                or a command, such as
                "command:claude -p"
     tokens     how many tokens a model or command may

@@ -27,11 +27,11 @@ from mulligan.text.figures import when
     default=".",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False),
-    help="A folder of the project (default: the working folder).",
+    help="A folder in the project (default: the working folder).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(folder: str, as_json: bool) -> None:
-    """Show what the hooks have seen, shown and learned in this project, and their errors."""
+    """Show what the hooks have seen, shown and learned in this project, and any errors."""
     status, (installed, gone) = status_of(folder), _installed(Path(folder))
     facts = {**_facts(status), "installed": installed, "gone": gone}
     page = [_page(status, installed), *("" for _ in gone[:1]), *gone]

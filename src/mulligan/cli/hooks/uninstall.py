@@ -12,17 +12,17 @@ from mulligan.hooks import doctor, install
 from mulligan.sessions.agents import NAMES, agent
 
 
-@click.command(short_help="Remove the hooks, and restore the settings files.")
+@click.command(short_help="Remove the hooks and restore the settings files.")
 @click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
 @click.option("--user", is_flag=True, help="Remove only the hooks for all your projects.")
 @click.option("--project", is_flag=True, help="Remove only the hooks in the local settings of this folder's project.")
-@click.option("--shared", is_flag=True, help="With --project: remove the hooks that are shared through the repository.")
-@click.option("--yes", is_flag=True, help="Write without asking.")
+@click.option("--shared", is_flag=True, help="With --project: remove the hooks shared through the repository.")
+@click.option("--yes", is_flag=True, help="Write the files without asking.")
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool) -> None:
-    """Remove the hooks, and restore the settings files.
+    """Remove the hooks and restore the settings files.
 
-    The command checks the settings of all agents, both your own settings and those of the project in this folder. If
-    a file was changed since the hooks were installed, only Mulligan's entries are removed.
+    The command checks all agents' settings, both your own and those of the project in this folder. If a file has
+    changed since the hooks were installed, only Mulligan's entries are removed.
     """
     scopes = [chosen_scope(user, project, shared)] if user or project or shared else None
     changes = [

@@ -13,7 +13,7 @@ MIN_FREE_BYTES = 1 << 16
 """With less free space the disk counts as full: SQLite's index of the log alone takes half of it."""
 
 _WRITE_ERRORS = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-_ELSEWHERE = "name another folder in MULLIGAN_HOME"
+_ELSEWHERE = "set MULLIGAN_HOME to another folder"
 
 
 class NoFolder(StoreError):
