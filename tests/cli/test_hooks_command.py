@@ -147,7 +147,7 @@ def test_a_pause_holds_in_its_folder_and_below_until_it_is_taken_back(mulligan: 
     assert LESSON in failing(beside, "s5")
     refused = mulligan("hooks", "resume")
     assert (refused.status, str(place) in refused.err) == (2, True)
-    assert mulligan("hooks", "resume", named).out == "Hooks work again.\n"
+    assert mulligan("hooks", "resume", named).out == "Hooks are active again.\n"
     assert LESSON in failing(place, "s6")
     assert mulligan("hooks", "resume", named).status == 2
 

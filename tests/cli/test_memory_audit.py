@@ -56,7 +56,7 @@ def test_the_lessons_of_another_agent_are_not_told(mulligan: Mulligan) -> None:
     added(mulligan, "Of ben", "ben")
     assert [one["title"] for one in audit(mulligan, "--agent-id", "anna")] == ["Of anna"]
     assert [one["agent_id"] for one in audit(mulligan, "--all-agents")] == ["anna", "ben"]
-    assert "No lesson was changed" in mulligan("memory", "history").err
+    assert "No lessons have been changed" in mulligan("memory", "history").err
 
 
 def test_who_merges_and_who_undoes_it_is_named(mulligan: Mulligan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ def test_a_recall_is_shown_with_what_came_of_its_task(mulligan: Run, here: Path)
     recall = json.loads(mulligan("memory", "search", "order history", "--json").out)["recall"]
     shown = mulligan("memory", "show", recall).out
     assert "For:  order history\nReturned:\n" in shown
-    assert f"  {id[:8]}  Whole history\nThe outcome of its task is unknown" in shown
+    assert f"  {id[:8]}  Whole history\nThe task's outcome is unknown" in shown
 
     asyncio.run(learn(recall))
     mulligan("memory", "purge", id, "--yes")

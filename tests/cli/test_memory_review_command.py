@@ -178,7 +178,7 @@ def test_a_person_keeps_a_lesson_for_all_projects_and_takes_that_back(mulligan: 
     assert failing(here, "s6").count("works: make build") == 1
     again = mulligan("memory", "review", "--everywhere", lesson["id"], "--agent-id", USER)
     assert (again.status, "already" in again.err) == (2, True)
-    for command in moved.err.partition("To undo that: ")[2].strip().split(" && "):
+    for command in moved.err.partition("To undo this: ")[2].strip().split(" && "):
         assert mulligan(*shlex.split(command)[1:]).status == 0
     assert (failing(other, "s8"), "make build" in failing(here, "s5")) == ("", True)
     assert mulligan("memory", "review", "--everywhere", pair).status == 0

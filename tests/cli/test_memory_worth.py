@@ -67,7 +67,7 @@ def test_an_outcome_is_told_from_the_command_line_once(mulligan: Run, here: Path
     id = added(mulligan, "By card")
     recall = json.loads(mulligan("memory", "search", QUERY, "--threshold", "0", "--json").out)["recall"]
     assert mulligan("memory", "outcome", recall, "success").err == ""
-    assert "reported before as a success" in mulligan("memory", "outcome", recall, "failure").err
+    assert "already reported as a success" in mulligan("memory", "outcome", recall, "failure").err
     assert "reported  the task succeeded" in mulligan("memory", "show", recall).out
     assert mulligan("memory", "outcome", "rnone", "failure").status == 2
     assert mulligan("memory", "--agent-id", "other", "outcome", recall, "failure").status == 2

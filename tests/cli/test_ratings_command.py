@@ -88,8 +88,8 @@ RUN.1  The lesson of try 1 was rated 0.25 by Ann: too vague
 RUN.1  The result was rated 0 by Bob
 """)
     assert listed.err == snapshot("""\
-People's scores of lessons and their quality: 1 of each, too few to say whether they agree (at least 10).
-People's scores of results and their judges: 1 of each, too few to say whether they agree (at least 10).
+People's scores of lessons and their quality: 1 of each, too few to tell whether they agree (at least 10 are needed).
+People's scores of results and their judges: 1 of each, too few to tell whether they agree (at least 10 are needed).
 """)
     exported = json.loads(mulligan("runs", "export", failed).out)["episodes"][0]
     assert len(exported["episode"]["ratings"]) == 2

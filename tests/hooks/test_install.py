@@ -73,7 +73,7 @@ def test_a_file_is_given_back_byte_for_byte(home: Path, name: str, there: str | 
     assert f"+++ {file}" in said
     assert "mulligan-hook" in file.read_text()
     after = everything(home)
-    assert "already has the hooks" in hooks(home, "install", name, "--yes")
+    assert "already contains the hooks" in hooks(home, "install", name, "--yes")
     assert everything(home) == after, "twice is once"
     hooks(home, "uninstall", "--yes")
     assert everything(home) == before
@@ -125,7 +125,7 @@ def test_a_guard_of_a_path_lets_hooks_see_edits(home: Path) -> None:
     hooks(home, "install", "claude", "gemini", "--yes")
     with Journal(str(home.parent / "mulligan" / "hooks.db")) as journal:
         journal.guard({"a": "git stash"})
-        assert "already has the hooks" in hooks(home, "install", "claude", "--yes")
+        assert "already contains the hooks" in hooks(home, "install", "claude", "--yes")
         journal.guard({"b": "src/generated/"})
     hooks(home, "install", "claude", "gemini", "--yes")
     before = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["PreToolUse"]
@@ -192,7 +192,7 @@ def test_comments_stay_where_a_person_changed_the_file_since(home: Path) -> None
         assert line in text.splitlines()
     assert "\n" not in text.replace("\r\n", ""), "lines end as those around"
     file.write_bytes(text.replace("the large one", "the small one").encode())
-    assert "already has the hooks" in hooks(home, "install", "claude", "--yes")
+    assert "already contains the hooks" in hooks(home, "install", "claude", "--yes")
     hooks(home, "uninstall", "--yes")
     assert file.read_bytes().decode() == NOTES.replace("the large one", "the small one")
 

@@ -115,7 +115,7 @@ def test_one_that_is_killed_can_be_removed(tmp_path: Path) -> None:
             f"{id}.1  stays: the run is not finished. To remove it: mulligan runs rm {id}.1 --yes  (its working folder)\n"
         )
         listed = mulligan("runs", "rm", id)
-        assert listed.stdout.startswith(f"{id}  would go  (cut off, 0 tries; its working folder; 1 state in ")
+        assert listed.stdout.startswith(f"{id}  would be removed  (cut off, 0 tries; its working folder; 1 state in ")
         assert run.left == (1, 1, 1)
         assert mulligan("runs", "rm", id, "--yes").returncode == 0
         assert run.left == (0, 0, 0)
