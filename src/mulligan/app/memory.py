@@ -38,30 +38,36 @@ from mulligan.text.times import day
 
 
 class Bank(bank.Bank):
-    """The lessons of one agent, with methods to recall, learn and maintain them. Earlier versions are kept;
-    only `purge` and `redact` delete.
+    """The lessons of one agent, with methods to recall, learn and maintain them.
 
-    Close it, or use it as an async context manager. Methods raise `InvalidInput`, `NotFound` (also for another agent's
-    lesson) and `StoreError`; those that ask a model also raise `ModelError` and `BadAnswer`.
+    Earlier versions are kept; only `purge` and `redact` delete data. Close a bank after use, or use it as an async
+    context manager.
+
+    Raises:
+        InvalidInput, StoreError
+        NotFound: also for another agent's lesson.
+        ModelError, BadAnswer: from methods that ask a model.
     """
 
     erasures: Path | None = None
-    """The file that records erasures; None if the bank is not in the configured store."""
+    """The file that records erasures, or None if the bank is not in the configured store."""
     notice: str = ""
-    """Why facts of the project that the folder names are not used here, and how to use them; "" if they are used."""
+    """Why this folder does not use its project's facts, and how to change that; "" if it uses them."""
     withhold: float = 0.0
     """The share of recalls that withhold a lesson, to measure its worth."""
 
     async def purge(self, ids: Sequence[str] | None) -> int:
-        """Deletes lessons with their history (None: all of this agent), and returns how many. Restoring a backup does
-        not bring them back; for a database, call `erase_again` after the restore."""
+        """Deletes lessons and their history, and returns their number. None deletes all of this agent's lessons.
+
+        Restoring a backup does not restore them. For a database, call `erase_again` after the restore.
+        """
         whole = None if ids is None else [(await self._changeable(id)).id for id in ids]
         with noted_erasure(self.erasures, agent_id=self._ports.writes, lessons=whole):
             return await super().purge(whole)
 
     @classmethod
     def open(cls, agent_id: str | None = "", **options: Any) -> Bank:
-        """The bank of this agent in the configured store. The options are those of `open_bank`."""
+        """Opens the bank of this agent in the configured store. The options are those of `open_bank`."""
         return open_bank(agent_id, **options)
 
 
@@ -78,18 +84,21 @@ def open_bank(
     project: str | None = None,
     wrap: Callable[[Model], Model] | None = None,
 ) -> Bank:
-    """The bank of this agent. Nothing is opened, loaded or called until it is used. Raises `InvalidInput`.
+    """Returns the bank of this agent. Nothing is opened, loaded or called until it is used.
 
     Args:
-        agent_id: whose lessons; "" is the unnamed agent. None reads those of all and writes to the unnamed one.
-        store: None is `mulligan.db` beside mulligan.toml, or in the user's data folder.
-        model: judges, extracts and merges; only a model that was named (here, in [memory], by MULLIGAN_MODEL, as
-            `model` in mulligan.toml). Without one, or with "none", the caller gets the questions.
-        embedder: "local", PROVIDER:MODEL, "hash" (for tests), "none".
+        agent_id: the agent; "" is the unnamed agent. None reads all agents' lessons and writes to the unnamed agent.
+        store: an open store. None: the configured store.
+        model: the model that judges, extracts and merges. None: the model in [memory], MULLIGAN_MODEL, or `model` in
+            mulligan.toml. Without a model, or with "none", questions are returned to the caller.
+        embedder: "local", PROVIDER:MODEL, "hash" (for tests) or "none".
         preset: "paper".
-        settings: override those of [memory] in mulligan.toml.
-        project: the id of the project whose facts are recalled. None is that of the working folder.
-        wrap: called with the bank's model, returns the model that the bank uses instead.
+        settings: settings that override those of [memory] in mulligan.toml.
+        project: the id of the project whose facts are recalled. None: the working folder's project.
+        wrap: a function that takes the bank's model, and returns the model to use instead.
+
+    Raises:
+        InvalidInput: an argument or a setting cannot work.
     """
     for name, value, right, wanted in (
         ("agent_id", agent_id, isinstance(agent_id, str) and agent_id != "*", "the name of one agent"),

@@ -60,10 +60,10 @@ class Removable:
 async def removable_runs(
     *runs: str, older_than: timedelta | None = None, store: Store | None = None
 ) -> Sequence[Removable]:
-    """What `remove_runs` would remove: the runs with these ids or prefixes of ids, finished or not.
+    """Returns what `remove_runs` would remove: the runs with these ids or prefixes of ids, finished or not.
 
-    Without ids: leftovers of runs that are no longer recorded, working folders of finished runs and, with
-    `older_than`, finished runs that started longer ago. Raises `NotFound`.
+    Without ids, these are leftovers of runs that are no longer recorded, working folders of finished runs and, with
+    `older_than`, finished runs that started earlier. Raises `NotFound`.
     """
     async with opened_store(store, load()) as at:
         left = await _left_behind(at)
@@ -80,11 +80,12 @@ async def removable_runs(
 
 
 async def remove_runs(found: Sequence[Removable], *, store: Store | None = None) -> Sequence[Removable]:
-    """Removes what `removable_runs` lists, except what has to stay. In the result, `stays` also says what could not be
-    removed.
+    """Removes what `removable_runs` lists, except for what must be kept.
 
-    A run in progress is not removed. Restoring a backup of the configured store does not restore a removed run; for a
-    store that you pass, it does.
+    In the result, `stays` also lists what could not be removed.
+
+    Runs in progress are not removed. Restoring a backup of the configured store does not restore removed runs;
+    restoring a backup of a store that you pass does.
     """
     async with opened_store(store, load()) as at:
         erasures = erasures_file(load().store) if store is None else None

@@ -40,15 +40,14 @@ CAST = ("actor", "evaluator", "reflector", "strategy")
 
 @taken_by(SolveOptions)
 async def solve(*args: Any, **named: Any) -> Episode:
-    """Try the task, judge the attempt, reflect on it, and try again. The episode is recorded, and `mulligan.resume`
-    continues it.
+    """Try a task, judge the attempt, reflect on it, and try again.
 
-    task: a sentence, a `Task`, or a folder with task.md and tests.py (or evaluate.toml). Without judge, tests and
-    check, judge_model judges, or else the named model. Options that you leave out are taken from mulligan.toml, if
-    there is one.
+    The episode is recorded, and `mulligan.resume` can continue it. The task is a string, a `Task`, or a folder with
+    task.md and tests.py (or evaluate.toml). Without a judge, tests or check, judge_model judges, or else the model.
+    Options that you omit are taken from mulligan.toml, if there is one.
 
     Returns:
-        The solved episode, or the best one; `episode.best.attempt.output` is the result.
+        The solved episode, or else the best one. Its `best.attempt.output` is the result.
 
     Raises:
         InvalidInput: before any model is called.
@@ -67,7 +66,7 @@ async def solve(*args: Any, **named: Any) -> Episode:
 
 
 def solve_sync(*args: Any, **kwargs: Any) -> Episode:
-    """`solve`, for code that is not asynchronous. Raises `InvalidInput` inside a running event loop."""
+    """Like `solve`, for code that is not asynchronous. Raises `InvalidInput` inside a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -77,11 +76,11 @@ def solve_sync(*args: Any, **kwargs: Any) -> Episode:
 
 @taken_by(ResumeOptions)
 async def resume(*args: Any, **named: Any) -> Episode:
-    """Resume a run (by id, or the beginning of one) at its first unfinished step.
+    """Resume a run at its first unfinished step. The run is given by its id, or the beginning of its id.
 
     If roles, models or the bank were objects, pass them again. `limits` replaces the recorded limits; a mapping
-    replaces only those that it names. With fork, the run continues as a new run that keeps what was done so far, even
-    if something has changed; so does a finished episode if the limits now allow more.
+    replaces only those that it contains. With fork, the run continues as a new run that keeps the results so far, even
+    if something has changed. A fork can also continue a finished episode if the limits now allow more.
 
     Returns:
         The episode, as `solve` does.

@@ -123,23 +123,25 @@ async def learn_traces(
     dry_run: bool = False,
     progress: Callable[[TraceRun], Awaitable[None] | None] = lambda _: None,
 ) -> TracesLearned:
-    """Learns from agent runs in OpenTelemetry files, as a collector or an exporter writes them.
+    """Learns from agent runs in OpenTelemetry files that a collector or an exporter wrote.
 
     Args:
-        files: traces as OTLP JSON, one request on each line or one for the file; logs, whose events belong to the
-            spans, may be among them. They may be gzipped.
-        bank: a bank, or the agent whose bank is opened. None: each agent in the traces has the bank of its name.
-        model: judges and extracts, in banks that are opened here. None: the one of [memory] or MULLIGAN_MODEL.
-        judge: an evaluator, or its name, for runs whose traces do not say whether the task was done.
-        judge_model: for a judge that asks one.
-        evaluations: those that decide, such as `correctness` or `correctness>=0.8`. Empty: all whose label says pass
-            or fail.
-        dry_run: find and report the runs, but judge and learn nothing.
-        progress: called with each run as soon as it is done.
+        files: traces as OTLP JSON, with one request per line or one per file. Logs with events that belong to the spans
+            can be among them. Files can be gzipped.
+        bank: a bank, or the agent whose bank to open. None: each agent in the traces has a bank with its name.
+        model: the model that judges and extracts, in banks that are opened here. None: the model in [memory] or
+            MULLIGAN_MODEL.
+        judge: an evaluator or its name, for runs whose traces do not show whether they succeeded.
+        judge_model: the model for a judge that needs one.
+        evaluations: the evaluations that decide, such as `correctness` or `correctness>=0.8`. Empty: all whose label is
+            pass or fail.
+        dry_run: whether to only find and report the runs, without judging or learning.
+        progress: called with each run when it is done.
 
     Raises:
-        InvalidInput: before anything is learned, for a file that cannot be read; the error names the line and the span.
-        StoreError: a bank, or the record of what was learned, cannot be read or written.
+        InvalidInput: a file cannot be read. The error gives the line and the span. This is raised before anything is
+            learned.
+        StoreError: a bank or the record of what was learned cannot be read or written.
     """
     rules = [Rule.parse(text) for text in evaluations]
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)

@@ -260,21 +260,22 @@ async def learn(
     model: str | Model | None = None,
     recall: str | None = None,
 ) -> Learned:
-    """Learns lessons from a transcript: what `mulligan learn` does.
+    """Learns lessons from a transcript, like the command `mulligan learn`.
 
     Args:
-        source: the path of a file; or messages as an API takes them (a list, or an object that holds one), or the
-            objects of LangChain, pydantic-ai or a provider's SDK.
-        success: whether the task was done. None lets the model judge.
-        task: what the task was. None: what the user asked first.
-        format: `openai`, `anthropic`, `google`, `plain`, …, `./mine.py`. None: it is detected.
+        source: the path of a file, messages in an API's format (a list, or an object that contains one), or LangChain,
+            pydantic-ai or provider SDK objects.
+        success: whether the agent completed the task. None: the model judges.
+        task: the task. None: the user's first message.
+        format: `openai`, `anthropic`, `google`, `plain`, … or `./mine.py`. None: the format is detected.
         bank: a bank, or the agent whose bank is opened.
-        model: judges and extracts, if the bank is opened here. None: the one of [memory] or MULLIGAN_MODEL.
-        recall: the id of the recall that gave the session lessons; it gets the outcome.
+        model: the model that judges and extracts, if the bank is opened here. None: the model in [memory] or
+            MULLIGAN_MODEL.
+        recall: the id of the recall whose lessons the session used. The outcome is added to its receipt.
 
     Raises:
-        InvalidInput: before any model is asked, if the transcript cannot be read or, without a model, contains
-            nothing from which a fact can be learned.
+        InvalidInput: the transcript cannot be read or, without a model, contains nothing from which to learn a fact.
+            This is raised before any model is asked.
         NotFound: the recall belongs to another bank.
     """
     if isinstance(source, (str, os.PathLike)):

@@ -43,8 +43,8 @@ from mulligan.text.secrets import mask
 class Bank:
     """The lessons of one agent. Close it after use, or use it as an async context manager.
 
-    Every method may raise `InvalidInput`, `NotFound` (also for the lesson of another agent) and `StoreError`. Methods
-    that ask a model may also raise `ModelError` and `BadAnswer`.
+    Every method can raise `InvalidInput`, `NotFound` (also for another agent's lesson) and `StoreError`. Methods that
+    ask a model can also raise `ModelError` and `BadAnswer`.
     """
 
     def __init__(self, ports: Ports) -> None:
@@ -82,7 +82,7 @@ class Bank:
 
     @property
     def thinks(self) -> bool:
-        """Whether the bank has a model. Without one, `learn` hands out questions."""
+        """Whether the bank has a model. Without one, `learn` returns questions."""
         return self._ports.model is not None
 
     @property
@@ -116,20 +116,20 @@ class Bank:
         forms: Sequence[str] | str | None = None,
         kind: str | None = None,
     ) -> Recall:
-        """Recalls what helps with this task: entries of the notebook, lessons, or accounts of earlier episodes.
+        """Recalls what helps with a task: notebook entries, lessons, or accounts of earlier episodes.
 
-        Lessons are in order of relevance; if none is relevant enough, there are none. Facts of the current project come
+        The lessons that are relevant enough are returned in order of relevance. The current project's facts come
         first, followed by at most one strategy, unless the best strategy is clearly more relevant. Lessons for the
         task's kind rank higher, and up to `HABITS` metacognitive lessons come last. Nothing is downloaded.
 
         Args:
             task: The task, or its text.
-            top_k: The maximum number of lessons; with the strategy `cosine`, of experiences.
-            threshold: A relevance from 0 to 1, or `strict`, `standard` or `lenient`. 0 recalls as many as fit.
-            as_of: Seconds since the epoch. Recalls what was known then, by words alone.
-            counted: False leaves the bank unchanged: it counts no use, stores no receipt and starts no pending work.
-            all_projects: Whether facts of other projects are recalled too.
-            forms: One or more of `notebook`, `lessons` and `history`. None takes those of the settings.
+            top_k: The maximum number of lessons or, with the strategy `cosine`, of experiences.
+            threshold: The minimum relevance, from 0 to 1, or `strict`, `standard` or `lenient`. 0: no minimum.
+            as_of: A time in seconds since the epoch. Recalls what was known then, by words alone.
+            counted: False leaves the bank unchanged: no use is counted, no receipt stored and no pending job started.
+            all_projects: Whether to recall other projects' facts, too.
+            forms: One or more of `notebook`, `lessons` and `history`. None: those in the settings.
             kind: Recalls only lessons for this kind of task.
         """
         task = task if isinstance(task, Task) else Task(task)
@@ -154,9 +154,9 @@ class Bank:
         return await self._recaller.recall(request, warning)
 
     async def solved_like(self, task: Task, most: int = 5) -> Sequence[str]:
-        """The ids of solved episodes of this project whose task shares the most words with this one, nearest first.
+        """The ids of this project's solved episodes whose tasks share the most words with this one, nearest first.
 
-        Only episodes whose account the bank keeps, and that are relevant by the preset `standard`.
+        Only episodes that have an account in the bank, and are relevant by the preset `standard`, are returned.
         """
         accounts = await self._recaller.solved_like(task, most, PRESETS["standard"])
         return [account.id for account in accounts]
@@ -183,17 +183,17 @@ class Bank:
         background: bool = False,
         borrow: bool = False,
     ) -> Learned:
-        """Learns lessons from an episode, or by contrast from several episodes of one task.
+        """Learns lessons from an episode, or by comparing several episodes of one task.
 
-        Learning twice from the same episodes gives the first result again. Without a model, or with `borrow`,
-        `Learned.question` holds the question to answer, and `commit(learned.work, answer)` takes the answer. If an
-        episode names a recall, the receipt of that recall gets the outcome of the task.
+        Learning again from the same episodes returns the first result. Without a model, or with `borrow`,
+        `Learned.question` is a question to answer, and `commit(learned.work, answer)` accepts the answer. If an
+        episode has a recall, the outcome of the task is added to the recall's receipt.
 
         Args:
             episodes: One episode, or several of one task.
-            success: Whether the task succeeded. By default the evaluators' verdicts count, or else a judge's.
-            background: Whether the work is only stored, and done later by any process.
-            borrow: Whether the question is handed out even if the bank has a model.
+            success: Whether the task succeeded. By default, the evaluators' verdict counts, or else a judge's.
+            background: Whether to only store the work, for any process to do later.
+            borrow: Whether to return the question even if the bank has a model.
         """
         if success not in (True, False, None):
             raise InvalidInput(f"success must be True, False or None, not {success!r}.")
@@ -203,15 +203,15 @@ class Bank:
         return learned
 
     async def resume(self, work: str, *, background: bool = False, borrow: bool = False) -> Learned:
-        """The outcome of work that `learn` accepted. If there is none yet, does what `learn` does for its episodes."""
+        """Returns the outcome of work that `learn` accepted. If there is no outcome yet, does the work."""
         learned = await self._learning.resume(await self._extraction(work), background, borrow)
         self.wake()
         return learned
 
     async def outcome(self, work: str) -> Learned:
-        """The outcome so far of work that `learn` accepted, without doing any of it.
+        """Returns the outcome so far of work that `learn` accepted, without doing any of it.
 
-        If a question is still open, `failed` says what was wrong with the last answer.
+        If a question is still open, `failed` explains what was wrong with the last answer.
         """
         learned = await self._learning.outcome(await self._extraction(work))
         if learned.pending:
@@ -219,13 +219,14 @@ class Bank:
         return learned
 
     async def accepted(self, episodes: Sequence[Episode] | Episode) -> str | None:
-        """The id of the work that learns from these episodes, unless there is none or it has failed."""
+        """Returns the id of the work that learns from these episodes; None if there is none or it has failed."""
         return await self._queue.find(self._ports.writes, "extract", key_of(_as_list(episodes)))
 
     async def recalled(self, id: str) -> Recall:
-        """The recall with this receipt. Lessons that no longer exist are left out.
+        """Returns the recall with this receipt, without lessons that no longer exist.
 
-        Raises `NotFound` if there is none, or if it is another agent's.
+        Raises:
+            NotFound: there is no such recall, or it belongs to another agent.
         """
         receipt = await self._lessons.receipt(self.agent_id, id)
         if (receipt.agent_id or "") != self._ports.writes:
@@ -235,36 +236,40 @@ class Bank:
         return Recall(receipt.id, scored, receipt.filtered)
 
     async def outcome_of(self, id: str, success: bool) -> bool:
-        """Records how the task of a recall ended, for a task that nothing is learned from.
+        """Records the outcome of a recall's task, for tasks that nothing is learned from.
 
-        Only the first outcome of a recall counts, including one that learning recorded. Returns that outcome. Raises
-        `NotFound` if there is no such recall, or if it is another agent's.
+        Returns:
+            The recall's first outcome, which is the one that counts, even if learning recorded it.
+
+        Raises:
+            NotFound: there is no such recall, or it belongs to another agent.
         """
         if not isinstance(success, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"success must be True or False, not {success!r}.")
         return await self._lessons.outcome_of(self._ports.writes, id, success)
 
     async def retired_for_harm(self) -> Sequence[str]:
-        """Notes on lessons that were retired because they did harm. Each is returned once."""
+        """Returns notes on lessons that were retired because they did harm. Each note is returned once."""
         return await self._recaller.retired_for_harm()
 
     async def worth(self, *, of: Sequence[str] | None = None) -> Sequence[Worth]:
-        """The counts of the whole bank and of each lesson, or only of the lessons with these ids: see `core.worth`."""
+        """Returns the counts for the bank and each lesson, or only for these lessons: see `core.worth`."""
         return await self._lessons.worth(self.agent_id, of=of)
 
     async def balance(self, days: float = DAYS) -> Balance:
-        """What this bank cost and saved over so many days."""
+        """Returns what this bank cost and saved in the last `days` days."""
         return await balance(self._ports, days)
 
     async def relevances(self, limit: int = 1000) -> Sequence[tuple[float, bool]]:
-        """The relevance of each lesson that the newest recalls showed, and whether its task succeeded."""
+        """Returns the relevance of each lesson in the newest recalls, and whether the task succeeded."""
         return await self._lessons.relevances(self.agent_id, limit)
 
     @as_operation("learn", "lessons", "pending")
     async def commit(self, work: str, answer: Json) -> Learned:
-        """Takes the answer to a question that was handed out.
+        """Accepts the answer to a question that `learn` or `merge` returned.
 
-        Raises `BadAnswer` if it cannot be used. The question then stays open.
+        Raises:
+            BadAnswer: the answer cannot be used. The question remains open.
         """
         question_work(await self._queue.look(self._ports.writes, work))
         taken, claim = await self._taken(work)
@@ -280,7 +285,7 @@ class Bank:
             raise
 
     async def question(self, work: str) -> Question:
-        """The question of this work. Raises `InvalidInput` if the work is not waiting for an answer."""
+        """Returns the question of this work. Raises `InvalidInput` if the work is not waiting for an answer."""
         queued = question_work(await self._queue.look(self._ports.writes, work))
         if queued.status != "waiting":
             raise InvalidInput(f"Job {work} is not waiting for an answer: it is {queued.status}.")
@@ -305,16 +310,16 @@ class Bank:
         state: Literal["active", "quarantined"] = "active",
         **details: Unpack[LessonDetails],
     ) -> Lesson:
-        """Stores a lesson and returns it. If an equal lesson exists, returns that one with its support raised.
+        """Stores a lesson and returns it. If an equal lesson exists, raises its support and returns it instead.
 
         Args:
-            title: The title, a few words. A fact replaces an older fact with the same title.
-            content: The text of the lesson.
-            origin: Where the lesson comes from.
-            by_a_person: Whether a person wrote it. Such a lesson is recalled even if it is flagged.
+            title: A title of a few words. A fact replaces an older fact with the same title.
+            content: The lesson's text.
+            origin: The lesson's origin.
+            by_a_person: Whether a person wrote the lesson. Such a lesson is recalled even if it is flagged.
             fold: False stores the lesson even if an equal one exists.
-            details: Fields of `LessonDetails`. By default they are those of `Lesson`, and a fact belongs to the current
-                project.
+            details: Fields of `LessonDetails`. The defaults are those of `Lesson`, except that a fact belongs to the
+                current project.
         """
         facts = {"project": self._ports.project} if details.get("nature") == "fact" else {}
         values = {"title": title, "content": content, "outcome": "success", **facts}
@@ -335,15 +340,17 @@ class Bank:
         read: Lesson | None = None,
         **fields: Any,
     ) -> Lesson:
-        """Changes only these fields of a lesson. Its history keeps the earlier text.
+        """Changes only these fields of a lesson. The history keeps the earlier text.
 
         Args:
             id: The lesson's id.
-            change: Returns further fields from the lesson as it is at the time of writing, for example to add a tag. If
-                it raises an error, nothing is changed.
-            read: The lesson that the new values were chosen for. If somebody else has changed one of these fields since
-                then, this raises `LessonChanged`.
+            change: Takes the current lesson, and returns further fields to change, such as an added tag. If it raises
+                an exception, nothing is changed.
+            read: The lesson for which the new values were chosen.
             fields: The new values by name.
+
+        Raises:
+            LessonChanged: one of the fields has changed since the lesson was `read`.
         """
         fields = checked_fields(fields)
 
@@ -355,20 +362,25 @@ class Bank:
         return await self._changed(id, "edited", edited)
 
     async def receive(self, lesson: Lesson, before: Lesson | None = None) -> Lesson:
-        """Stores a lesson from outside, in quarantine: as a new lesson, or as a new version of the one with its id.
+        """Stores an external lesson in quarantine, as a new lesson or as a new version of the lesson with its id.
 
-        before: the version that was read. Raises `LessonChanged` if the lesson has changed since.
+        Args:
+            lesson: The lesson.
+            before: The version that was read.
+
+        Raises:
+            LessonChanged: the lesson has changed since it was read.
         """
         return await self._writer.receive(self._ports.writes, lesson, before)
 
     async def withdraw(self, id: str, why: str) -> Lesson:
-        """Retires a lesson that its author has withdrawn, even if it is quarantined."""
+        """Retires a lesson that its author withdrew, even if it is quarantined."""
         return await self._changed(id, "retired", changes.withdrawn, why)
 
     async def announce(self, change: str) -> int:
-        """Marks the facts of the current project as to be checked because of this change. Returns how many.
+        """Marks the current project's facts as to be checked because of this change. Returns the number of facts.
 
-        A fact loses the mark once it is seen to hold again. The input "change" of a task is announced automatically.
+        A fact loses the mark once it is confirmed again. A task's input "change" is announced automatically.
         """
         why = f"{CHANGE_MARK}{one_line(mask(change), 200)}"
         which = Selection(nature="fact", project=self._ports.project, limit=None)
@@ -378,7 +390,7 @@ class Bank:
         return len(facts)
 
     async def notebook(self, as_of: float | None = None) -> Sequence[Lesson]:
-        """The active facts of the current project, newest first; as_of: those of then, in seconds since the epoch."""
+        """Returns the current project's active facts, newest first. as_of: a past time, in seconds since the epoch."""
         if as_of is None:
             which = Selection(nature="fact", project=self._ports.project, limit=None, expired=False)
             facts = await self._lessons.list(self.agent_id, which)
@@ -388,10 +400,13 @@ class Bank:
         return tuple(sorted(mark_contradictions(facts), key=lambda fact: -fact.time))
 
     async def undo(self, id: str) -> Lesson:
-        """Undoes the last change of a lesson, and returns the lesson.
+        """Undoes the last change to a lesson, and returns the lesson.
 
         A replaced fact or a merged lesson becomes active again, a retired lesson is restored, and an edited, marked or
-        confirmed one is as before. Raises `InvalidInput` if there is nothing to undo.
+        confirmed lesson returns to its earlier version.
+
+        Raises:
+            InvalidInput: there is nothing to undo.
         """
         lesson = await self._changeable(id)
         if lesson.state == "superseded" and lesson.superseded_by:
@@ -413,32 +428,34 @@ class Bank:
         return await self.get(lesson.id)
 
     async def retire(self, id: str, why: str = "") -> Lesson:
-        """Stops recalling a lesson; `restore` brings it back."""
+        """Stops recalling a lesson. `restore` reverses this."""
         return await self._changed(id, "retired", changes.retired, why)
 
     async def restore(self, id: str) -> Lesson:
+        """Makes a retired lesson active again."""
         return await self._changed(id, "restored", changes.restored)
 
     async def release(self, id: str) -> Lesson:
-        """Ends the quarantine of a lesson that a person has read and found harmless."""
+        """Releases a lesson from quarantine, after a person has found it harmless."""
         released = await self._changed(id, "released", changes.released)
         await self._writer.queue_links(self._ports.writes, [released.id])
         return released
 
     async def pin(self, id: str, pinned: bool = True) -> Lesson:
-        """Pins a lesson, or unpins it. A pinned lesson is never withheld, and never retired for harm."""
+        """Pins or unpins a lesson. A pinned lesson is never withheld, and never retired for harm."""
         return await self._changed(id, "edited", lambda now: replace(now, pinned=pinned))
 
     async def rate(self, id: str, score: float, *, by: str = "", comment: str = "") -> Lesson:
-        """Adds a person's score of a lesson, from 0 to 1, to its ratings. 0.5 or more confirms a query pair.
+        """Adds a person's score, from 0 to 1, to a lesson's ratings. A score of at least 0.5 confirms a query pair.
 
-        Raises `InvalidInput` for a score outside this range.
+        Raises:
+            InvalidInput: the score is out of range.
         """
         rating = Rating.given(score, by, round(time.time(), 3), mask(comment))
         return await self._changed(id, "edited", lambda now: changes.rated(now, rating), "rated")
 
     async def related(self, *, similarity: float = 0.6, least: int = 3) -> Sequence[Sequence[Lesson]]:
-        """Groups of related strategies, candidates for `merge`, which turns a group into one rule.
+        """Returns groups of related strategies, each of which `merge` can combine into one rule.
 
         Args:
             similarity: The minimum cosine of any two lessons in a group.
@@ -458,10 +475,12 @@ class Bank:
         return await self._upkeep.related(self._ports.writes, similarity, least)
 
     async def merge(self, ids: Sequence[str], *, answer: Json = None) -> Learned:
-        """Merges several lessons into one, which supersedes them. `unmerge` brings them back.
+        """Merges several lessons into one, which supersedes them. `unmerge` reverses this.
 
-        answer: The merged lesson. By default the merging strategy or a model writes it. Without a model, the result has
-        the `question` to answer, and the `work` to commit the answer to.
+        Args:
+            ids: The ids of at least two active lessons.
+            answer: The merged lesson. By default, the merging strategy or a model writes it. Without a model, the
+                result contains a `question` to answer, and the `work` to `commit` the answer for.
         """
         lessons = [await self._changeable(id) for id in dict.fromkeys(ids)]
         if len(lessons) < 2:
@@ -489,9 +508,10 @@ class Bank:
             raise
 
     async def unmerge(self, id: str) -> Sequence[str]:
-        """Retires a merged lesson, or a fact that replaced others, and restores the lessons before it.
+        """Retires a merged lesson, or a fact that replaced others, and restores the earlier lessons.
 
-        Returns the ids of the restored lessons.
+        Returns:
+            The ids of the restored lessons.
         """
         lesson = await self._changeable(id)
         if lesson.origin.kind != "merged" and not (lesson.nature == "fact" and lesson.origin.parents):
@@ -506,40 +526,46 @@ class Bank:
     # --- looking ------------------------------------------------------------------------------------------------
 
     async def get(self, id: str) -> Lesson:
-        """The lesson with this id, or whose id begins with it."""
+        """Returns the lesson with this id or prefix of an id."""
         full_id = await self._lessons.resolve(self.agent_id, id)
         return (await self._lessons.get(self.agent_id, [full_id]))[0]
 
     async def list(self, which: Selection = Selection()) -> Sequence[Lesson]:
+        """Returns the selected lessons."""
         return await self._lessons.list(self.agent_id, which)
 
     async def changes(self, since: int) -> Delta:
-        """The changes of this bank since this tip, and the new tip: see `LessonStore.delta`."""
+        """Returns the changes to this bank since this tip, and the new tip: see `LessonStore.delta`."""
         return await self._lessons.delta(self.agent_id, None, since)
 
     async def history(self, id: str) -> Sequence[Version]:
+        """Returns the versions of a lesson."""
         return await self._lessons.history(self.agent_id, await self._lessons.resolve(self.agent_id, id))
 
     async def decided(self) -> Sequence[Decided]:
-        """All changes that a person or a caller decided on, oldest first."""
+        """Returns all changes that a person or a caller decided, oldest first."""
         return decided(await self._lessons.archive(self.agent_id))
 
     async def links(self, id: str) -> Sequence[Link]:
+        """Returns the links from and to a lesson."""
         return await self._lessons.links(self.agent_id, (await self.get(id)).id)
 
     async def as_of(self, at: float) -> Sequence[Lesson]:
+        """Returns the lessons as they were at this time, in seconds since the epoch."""
         return await self._lessons.as_of(self.agent_id, moment(at))
 
     async def receipt(self, id: str) -> Receipt:
+        """Returns the receipt of a recall."""
         return await self._lessons.receipt(self.agent_id, id)
 
     async def stats(self) -> Mapping[str, Json]:
+        """Returns counts of the bank's contents."""
         return await self._lessons.counts(self.agent_id)
 
     # --- upkeep -------------------------------------------------------------------------------------------------
 
     async def reembed(self, on_embedded: OnEmbedded | None = None) -> int:
-        """Computes the missing vectors of the current embedder. Returns how many jobs were done."""
+        """Computes the current embedder's missing vectors. Returns the number of jobs done."""
         if self._ports.vectors.embedder is None:
             raise InvalidInput(f"No vectors could be computed: {self._ports.vectors.why_not}.")
         await self._queue.enqueue("embed", self._ports.writes, {})
@@ -550,7 +576,7 @@ class Bank:
             self._upkeep.on_embedded = None
 
     async def purge(self, ids: Sequence[str] | None) -> int:
-        """Deletes lessons with their history; None: all lessons of this agent. Returns how many."""
+        """Deletes lessons and their history, and returns their number. None deletes all of this agent's lessons."""
         writes = self._ports.writes
         full_ids = None if ids is None else [await self._lessons.resolve(writes, id) for id in ids]
         with operation("clear" if full_ids is None else "purge", facts={"bank": writes}) as done:
@@ -560,13 +586,13 @@ class Bank:
         return removed
 
     async def redact(self, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]) -> bool:
-        """Changes the context of a lesson in its whole history, to remove private data. This cannot be undone."""
+        """Changes a lesson's context in its entire history, to remove private data. This cannot be undone."""
         writes, full_id = self._ports.writes, await self._lessons.resolve(self._ports.writes, id)
         with operation("change", facts={"bank": writes, "lesson": full_id, "change": "redacted"}):
             return await self._lessons.redact(writes, full_id, change)
 
     async def verify(self, *, mend: bool = False) -> Sequence[Fault]:
-        """Finds the faults of the store, and with `mend` repairs those that can be repaired."""
+        """Finds faults in the store. With `mend`, repairs those that can be repaired."""
         faults = list(await self._lessons.verify(mend=mend))
         for agent_id, id in await self._indexes.unsearchable(self._ports.vectors.id):
             if mend:
@@ -579,9 +605,11 @@ class Bank:
         return faults
 
     async def work(self, seconds: float | None = None, *, ask: bool = False) -> int:
-        """Does pending jobs of any process until none is due or the time is up. Returns how many.
+        """Does pending jobs, from any process, until none is due or the time is up. Returns the number of jobs.
 
-        ask: Whether to also do what waits for a learning budget: questions about episodes, and replays.
+        Args:
+            seconds: The time limit. None: no limit.
+            ask: Whether to also do jobs that wait for a learning budget: questions about episodes, and replays.
         """
         until = None if seconds is None else time.monotonic() + seconds
         if ask and self.thinks:
@@ -593,14 +621,15 @@ class Bank:
         return done
 
     async def pending(self, kind: str | None = None) -> Sequence[Queued]:
+        """Returns the pending jobs."""
         return tuple(one for one in await self._queue.pending(self.agent_id, kind=kind) if one.kind != QUOTA)
 
     def wake(self) -> None:
-        """Starts to do pending jobs in the background of this process."""
+        """Starts doing pending jobs in the background of this process."""
         self._worker.wake()
 
     async def close(self, seconds: float = 5.0) -> None:
-        """Closes the bank. Does pending jobs for at most this long; the others stay in the store."""
+        """Closes the bank, after doing pending jobs for up to this many seconds. Other jobs stay in the store."""
         await self._worker.leave(seconds)
         await self._ports.memory.close()
 

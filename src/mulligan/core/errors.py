@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 
 class MulliganError(Exception):
-    """Base class of Mulligan's errors. `str(error)` is a message for people.
+    """The base class of Mulligan's errors. `str(error)` is a message for people.
 
     Attributes:
-        facts: ids of the facts that a bank had learned by rules before the error.
+        facts: the ids of the facts that rules had learned before the error.
     """
 
     facts: tuple[str, ...] = ()
@@ -159,11 +159,11 @@ def _is_installed(file: str) -> bool:
 
 
 class InvalidInput(MulliganError, ValueError):
-    """The input cannot work. The message says what is wrong, where, and what to do."""
+    """The input cannot work. The message states what is wrong, where, and what to do."""
 
 
 class UnknownName(InvalidInput):
-    """No `kind` is called `name`. The message names the nearest one and lists those that exist, at most `MOST`."""
+    """No `kind` is called `name`. The message suggests the most similar name and lists up to `MOST` known names."""
 
     MOST = 30
 
@@ -195,7 +195,7 @@ REMOVED = {
 
 
 class OutOfOrder(MulliganError):
-    """An event came that the episode was not waiting for. `expected` and `got` describe both."""
+    """An episode received an event that it did not expect. `expected` and `got` describe the events."""
 
     def __init__(self, expected: str, got: str) -> None:
         super().__init__(f"expected {expected}, got {got}")
@@ -204,19 +204,19 @@ class OutOfOrder(MulliganError):
 
 
 class BadAnswer(MulliganError):
-    """The answer of a model or person does not fit the question. The message says what is wrong with it."""
+    """A model's or person's answer does not fit the question. The message explains what is wrong with it."""
 
 
 class ModelError(MulliganError):
-    """A model could not answer, after the retries that make sense."""
+    """A model could not answer, even after retries."""
 
 
 class OverBudget(MulliganError):
-    """The next call would exceed a limit. `detail` says which."""
+    """The next call would exceed a limit. The message states which limit."""
 
 
 class GaveUp(MulliganError):
-    """A role sees no way to continue. The episode ends with the stop reason `gave_up`."""
+    """A role cannot continue. The episode ends with the stop reason `gave_up`."""
 
 
 class NotSolved(MulliganError):
@@ -224,7 +224,7 @@ class NotSolved(MulliganError):
 
     Attributes:
         episode: the record of the call.
-        value: what the best try returned; None if no try returned, and after pickling.
+        value: the return value of the best try; None if no try returned a value, and after pickling.
     """
 
     def __init__(self, message: str, episode: Episode, value: object = None) -> None:
@@ -237,35 +237,39 @@ class NotSolved(MulliganError):
 
 
 class ToolError(MulliganError):
-    """A tool could not do what was asked. The message goes back to the model that called it."""
+    """A tool could not perform a call. The message is returned to the model that called it."""
 
 
 class SandboxError(MulliganError):
-    """The sandbox could not run the job at all. A job that ran and failed is not an error."""
+    """The sandbox could not run the job. A job that ran and failed is not an error."""
 
 
 class WorldError(MulliganError):
-    """An environment failed, died, or did not answer in time. An action that it does not know is not an error."""
+    """An environment failed, crashed, or did not respond in time. An unknown action is not an error."""
 
 
 class WorkspaceError(MulliganError):
-    """git or the disk failed where an agent works. The message holds what they said."""
+    """git or the disk failed in the folder in which an agent works. The message contains their error."""
 
 
 class ClusterError(MulliganError):
-    """Ray, which works on the cases of a run, could not be reached or failed. Finished cases are kept."""
+    """Ray, which runs a benchmark's cases, could not be reached or failed. Finished cases are kept."""
 
 
 class GraphError(MulliganError):
-    """A graph database could not be reached, or died. The message says which, and what to do."""
+    """A graph database could not be reached or crashed. The message states which one, and what to do."""
 
 
 QueryTrouble: TypeAlias = Literal["syntax", "unknown", "refused", "slow", "large", "failed"]
 
 
 class QueryError(GraphError):
-    """A query with an error that its writer can correct. `kind` says what is wrong; line and column count from 1, where
-    known."""
+    """A query has an error that its writer can correct.
+
+    Attributes:
+        kind: the kind of error.
+        line, column: the position of the error, from 1, if it is known.
+    """
 
     def __init__(
         self,
@@ -281,7 +285,7 @@ class QueryError(GraphError):
 
 
 class FetchError(MulliganError):
-    """A file could not be fetched, or is not the pinned one. A partial download is kept if it can be continued."""
+    """A file could not be fetched, or is not the pinned file. A partial download is kept if it can be continued."""
 
 
 class StoreError(MulliganError):
@@ -289,7 +293,7 @@ class StoreError(MulliganError):
 
 
 class NotFound(StoreError):
-    """There is no such run or episode in the store."""
+    """The store does not contain this run, episode, lesson or recall."""
 
 
 def no_recall(id: str) -> NotFound:
@@ -304,8 +308,11 @@ class AmbiguousId(NotFound):
 
 
 class RecordLost(StoreError):
-    """The store's file was deleted or replaced while it was in use. `episode` is the one that should have been recorded
-    there, if it ran to its end."""
+    """The store's file was deleted or replaced while it was in use.
+
+    Attributes:
+        episode: the episode that could not be recorded, if it ran to its end.
+    """
 
     def __init__(self, message: str, episode: Episode | None = None) -> None:
         super().__init__(message)
@@ -313,18 +320,18 @@ class RecordLost(StoreError):
 
 
 class LessonChanged(StoreError):
-    """Somebody changed a lesson after it was read, so a change based on what was read would undo theirs."""
+    """A lesson was changed after it was read, so writing it would undo that change."""
 
 
 class Unreadable(StoreError):
-    """A record is in the store and cannot be read. The message names it, says what is wrong, and how to go on."""
+    """A record in the store cannot be read. The message states which record, what is wrong, and what to do."""
 
 
 class LeaseLost(StoreError):
-    """Somebody else drives this episode, or took it over.
+    """Another process or caller drives this episode, or took it over.
 
     Attributes:
-        heartbeat: of a holder that may have died: while it stays the same, the holder has shown no sign of life.
+        heartbeat: the holder's heartbeat. While it does not change, the holder may have died.
     """
 
     def __init__(self, message: str, heartbeat: object = None) -> None:
@@ -333,16 +340,16 @@ class LeaseLost(StoreError):
 
 
 class JournalError(MulliganError):
-    """A request does not match what the journal has recorded."""
+    """A request does not match the journal's record."""
 
 
 class JournalDiverged(JournalError):
-    """What is asked now differs from what was recorded.
+    """A request differs from the recorded request.
 
     Args:
         changed: what differs, such as a prompt, a file or a setting.
         where: the step at which it differs.
-        of: what was recorded, in words.
+        of: a description of what was recorded.
         otherwise: what the user can do instead of undoing the change.
     """
 

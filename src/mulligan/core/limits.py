@@ -10,15 +10,18 @@ from mulligan.core.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of an episode. None means no limit. Raises `InvalidInput` for values that can never work.
+    """The limits of an episode. None means no limit.
 
     Attributes:
-        trials: maximum number of tries, including the first (Reflexion's max_iters). Ends as: exhausted.
-        tokens: input and output tokens of all model calls together. Ends as: over_budget.
-        cost: US dollars; needs models with a known price. Ends as: over_budget.
-        seconds: working time, without pauses. Ends as: over_budget.
-        identical: stop after this many attempts in a row with the same output and actions; 0 and None: never. Ends as:
-            stuck.
+        trials: the maximum number of tries, including the first (Reflexion's max_iters). Stop reason: exhausted.
+        tokens: the maximum number of input and output tokens in all model calls. Stop reason: over_budget.
+        cost: the maximum cost, in US dollars. Requires models with known prices. Stop reason: over_budget.
+        seconds: the maximum working time, excluding pauses. Stop reason: over_budget.
+        identical: the number of attempts in a row with the same output and actions; 0 and None disable this limit. Stop
+            reason: stuck.
+
+    Raises:
+        InvalidInput: a value can never work.
     """
 
     trials: int = 4

@@ -15,14 +15,17 @@ SHOWN = 120
 
 
 class LoopDetector:
-    """Finds loops: an action `repeats` times in a row, or a cycle of 2 or 3 actions repeated as often.
+    """Detects loops: an action, or a cycle of 2 or 3 actions, repeated `repeats` times in a row.
 
     White space is ignored. Do not pass thoughts (`think: …`).
 
     Args:
-        repeats: how often, at least 2 (Reflexion's code stops ALFWorld at 2 identical ones, the paper after more than
-            3).
-        periods: lengths of the cycles to look for, each at least 2. Raises `InvalidInput` for less.
+        repeats: the number of repetitions, at least 2. (In ALFWorld, Reflexion's code stops at 2 identical actions, and
+            the paper after more than 3.)
+        periods: the lengths of the cycles to detect, each at least 2.
+
+    Raises:
+        InvalidInput: an argument is too low.
     """
 
     def __init__(self, repeats: int = 3, periods: Sequence[int] = (2, 3)) -> None:
@@ -33,7 +36,7 @@ class LoopDetector:
         self._actions: deque[str] = deque(maxlen=repeats * self._periods[-1])
 
     def add(self, action: str) -> str | None:
-        """Adds the next action. Returns why it makes a loop, in words for feedback, as long as the loop continues."""
+        """Adds the next action. While there is a loop, returns a description of it for the feedback."""
         self._actions.append(" ".join(action.split()))
         for period in self._periods:
             length = period * self._repeats
@@ -43,7 +46,7 @@ class LoopDetector:
         return None
 
     def reset(self) -> None:
-        """Forgets all actions: call it before the next try, or after telling the agent about the loop."""
+        """Forgets all actions. Call it before the next try, or after reporting the loop to the agent."""
         self._actions.clear()
 
     def _why(self, cycle: list[str]) -> str:

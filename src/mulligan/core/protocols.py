@@ -3,9 +3,9 @@
 The protocols of benchmarks are in `core.benchmarks`, those of stores in `core.stores` and `core.lesson_store`, and that
 of foresights in `core.foresight`. `core.optional` has optional members of roles.
 
-A plug-in takes its settings and the ports it wants as keyword parameters; `mulligan.app.plugins` hands them in by
+A plug-in takes its settings and ports as keyword parameters; `mulligan.app.plugins` passes them by
 name: `model`, `sandbox`, `journal`, `prompts`, `workspace`, `bank`, `tools`, `environment`, `agent`, `solved`. Roles
-are built anew for each episode.
+are instantiated for each episode.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from mulligan.core.turns import Turn as Turn
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Decides what the next try sees of the past. `reflects`: whether it ever uses reflections.
+    """Decides what the next try sees of the past. `reflects`: whether the strategy uses reflections.
 
-    A strategy that adapts to the episode also has a method `decide`: see `Adapts`.
+    A strategy that adapts to the episode also has a method `decide` (see `Adapts`).
     """
 
     reflects: bool
@@ -58,27 +58,31 @@ class Strategy(Protocol):
 
 @runtime_checkable
 class Adapts(Protocol):
-    """The optional method of a strategy.
+    """A strategy's optional method.
 
     A strategy that learns from earlier episodes also sets `learns = True`. When an episode starts, its setting `seen`
-    is filled from the store and recorded in the head: for each arm, how often it won and lost with this model and kind
-    of task. The arm that `Decision.choice` names is counted when the episode ends.
+    is read from the store and recorded in the head: how often each arm won and lost with this model and kind of task.
+    The arm in `Decision.choice` is counted when the episode ends.
     """
 
     def decide(self, episode: Episode) -> Decision:
-        """Decides whether to reflect, at which temperature to sample and when to stop.
+        """Decides whether to reflect, which temperature to use, and when to stop.
 
         Called before every attempt, including the first, and after each failed try that allows reflection. The
-        answer must depend only on the episode, so that a resumed episode continues in the same way.
+        decision must depend only on the episode, so that a resumed episode continues in the same way.
         """
         ...
 
 
 @runtime_checkable
 class Actor(Protocol):
-    """Makes one attempt. Raises `ModelError`, `OverBudget`, `SandboxError`; a bad attempt is not an error.
+    """Makes one attempt. A bad attempt is not an error.
 
-    A class may also say `makes = "workspace"` (it changes files) or `"tests"`, and `in_words`, its name in a sentence.
+    A class can also set `makes = "workspace"` (it changes files) or `makes = "tests"`, and `in_words`, its name in
+    messages.
+
+    Raises:
+        ModelError, OverBudget, SandboxError
     """
 
     async def act(self, episode: Episode, past: Past) -> Attempt: ...
@@ -86,7 +90,7 @@ class Actor(Protocol):
 
 @dataclass(frozen=True)
 class Reply:
-    """What an agent answered. halted: why it did not end well; None: it did. discarded: the files that it changed."""
+    """An agent's answer. halted: why the agent failed; None if it did not. discarded: the files that it changed."""
 
     text: str
     halted: str | None = None
@@ -98,19 +102,19 @@ class Agent(Protocol):
     """An actor that can be asked about its work."""
 
     async def ask(self, episode: Episode, prompt: str) -> Reply:
-        """Returns the agent's answer. It works in the folder of its newest attempt; changes to files are discarded."""
+        """Returns the agent's answer. The agent works in its newest attempt's folder; its changes are discarded."""
         ...
 
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """Judges the newest attempt of the episode.
+    """Judges the newest attempt of an episode.
 
-    `expects` says what an attempt's output should be: any text, bare code, or a changed workspace.
-    An attempt that cannot be judged gives `passed=None` with the reason; only a broken machine raises.
+    `expects` is the kind of output to judge: text, bare code, or a changed workspace. If an attempt cannot be judged,
+    the feedback has `passed=None` and the reason; only a failure of the machine raises an exception.
 
-    A class may also say `judges = False` (it never gives a verdict), `interactive = True` (it asks a person on the
-    terminal), and `in_words`, its name in a sentence.
+    A class can also set `judges = False` (it never gives a verdict), `interactive = True` (it asks a person at the
+    terminal), and `in_words`, its name in messages.
     """
 
     @property
@@ -121,16 +125,16 @@ class Evaluator(Protocol):
 
 @runtime_checkable
 class PreflightEvaluator(Protocol):
-    """An evaluator that can say, before the first trial, whether it can judge in a workspace at all."""
+    """An evaluator that can check, before the first trial, whether it can judge in a workspace."""
 
     async def try_out(self, folder: str, env: Mapping[str, str]) -> Feedback:
-        """Its verdict on the unchanged folder. `passed` is None if it cannot judge there; the text has the reason."""
+        """Returns the verdict on the unchanged folder. If it cannot judge there, `passed` is None."""
         ...
 
 
 @runtime_checkable
 class Reflector(Protocol):
-    """Writes a reflection on the newest try, which failed. None: give up."""
+    """Writes a reflection on the newest try, which failed. Returning None means giving up."""
 
     async def reflect(self, episode: Episode) -> Reflection | None: ...
 
@@ -140,18 +144,18 @@ class Learned:
     """What the bank learned from episodes. Lessons are given by their ids.
 
     Attributes:
-        lessons: new ones.
-        folded: lessons that the bank already had, word for word.
-        quarantined: those of `lessons` and `folded` that are quarantined.
-        retired: lessons with the same text that a person retired, so they are not recalled.
+        lessons: the new lessons.
+        folded: the lessons that the bank already contained, with the same text.
+        quarantined: the lessons in `lessons` and `folded` that are quarantined.
+        retired: lessons with the same text that a person retired. They are not recalled.
         success: whether the episodes succeeded, as given or judged.
         reason: the judge's reason.
         nothing_because: why there was nothing to learn.
         failed: why learning failed; "" if it did not.
-        work: the id of queued work that is done in the background or waits for an answer.
-        question: the question that the caller has to answer and commit with `work`. None: there is none.
-        pending: whether the work was accepted and is not done yet.
-        facts: what was learned by rules alone, new and known.
+        work: the id of a queued job that runs in the background or waits for an answer.
+        question: the question whose answer the caller must commit with `work`; None if there is none.
+        pending: whether the job was accepted but is not finished.
+        facts: the facts that rules learned, both new and known.
         by: the model that wrote the lessons, if any.
     """
 
@@ -172,7 +176,7 @@ class Learned:
 
 @runtime_checkable
 class Bank(Protocol):
-    """A handle on the lessons of one agent_id."""
+    """The lessons of one agent."""
 
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall: ...
     async def learn(self, episodes: Sequence[Episode]) -> Learned: ...
@@ -180,7 +184,7 @@ class Bank(Protocol):
 
 @runtime_checkable
 class TextMemory(Protocol):
-    """A memory that the exam can test: it learns from one episode after the other, and answers a task with text."""
+    """A memory that the exam can test. It learns from one episode after another, and recalls text for a task."""
 
     async def learn(self, episode: Episode) -> None: ...
     async def recall(self, task: Task) -> str: ...
@@ -188,10 +192,10 @@ class TextMemory(Protocol):
 
 @runtime_checkable
 class SolvedEpisodes(Protocol):
-    """Earlier episodes that were solved, if a bank knows them and the store has them."""
+    """Earlier solved episodes that are in both the bank and the store."""
 
     async def nearest(self, episode: Episode) -> Episode | None:
-        """The solved episode with the most similar task, with only its passed trial. None: there is none."""
+        """Returns the solved episode with the most similar task, with only the trial that passed, or None."""
         ...
 
 
@@ -200,9 +204,16 @@ class SolvedEpisodes(Protocol):
 
 @runtime_checkable
 class Model(Protocol):
-    """A language model. `name` is as the user gave it; `id` is recorded, with the weights' hash when there is one.
+    """A language model.
 
-    Raises `ModelError` (the provider failed, after retries), `OverBudget`, `InvalidInput` (no key, no such model).
+    Attributes:
+        name: the name that the user gave.
+        id: the recorded id, which includes the hash of the weights if there is one.
+
+    Raises:
+        ModelError: the provider failed, after retries.
+        OverBudget: a limit of the episode would be exceeded.
+        InvalidInput: the key is missing, or there is no such model.
     """
 
     name: str
@@ -213,10 +224,14 @@ class Model(Protocol):
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into unit vectors: rows of floats, shape (len(texts), dim). Ours return numpy arrays of float32;
-    convert others with `numpy.asarray`. `dim` is 0 if only the first answer will tell it.
+    """Converts texts to unit vectors: rows of floats, with the shape (len(texts), dim).
 
-    Raises `InvalidInput` if its weights or its key are missing, and `ModelError` if it failed.
+    Mulligan's own embedders return numpy arrays of float32. Convert others with `numpy.asarray`. `dim` is 0 until the
+    first answer, if it is not known before.
+
+    Raises:
+        InvalidInput: the weights or the key are missing.
+        ModelError: the embedder failed.
     """
 
     id: str
@@ -227,16 +242,20 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Journal(Protocol):
-    """Records every effect, so that nothing is paid for twice."""
+    """Records effects, so that a resumed episode does not repeat them."""
 
     async def step(
         self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
     ) -> Json:
-        """The recorded result of this step, or that of `do()`, recorded before it is returned.
+        """Returns the recorded result of this step, or else the result of `do()`, which it records first.
 
-        Request and result are strict JSON (lists, no tuples; no nan). Raises `JournalDiverged` if the step was
-        recorded with another request, `StepInFlight` if it was cut off and is not repeatable, `JournalError` for two
-        steps of one name at once in one scope: parallel branches each open a `scope` of their own.
+        The request and the result must be strict JSON (lists instead of tuples, no nan). Parallel branches must each
+        open their own `scope`.
+
+        Raises:
+            JournalDiverged: the step was recorded with a different request.
+            StepInFlight: the step was interrupted and is not repeatable.
+            JournalError: two steps with the same name run at the same time in one scope.
         """
         ...
 
@@ -246,19 +265,19 @@ class Job:
     """An untrusted process to run.
 
     Attributes:
-        argv: the program and its arguments; "{scratch}" in them is replaced by the scratch folder.
-        files: texts by relative path, written into the scratch folder before the start.
+        argv: the program and its arguments. "{scratch}" is replaced with the path of the scratch folder.
+        files: texts by relative path, which are written to the scratch folder before the start.
         stdin: the text on standard input.
-        cwd: where it runs. None: the scratch folder, which is made for the job and removed after it.
-        env: variables added to a nearly empty environment.
-        writable, readable: folders beyond the scratch folder and the system's.
-        network: whether sockets beyond the machine's own pipes are allowed.
-        seconds: wall time.
+        cwd: the working folder. None: the scratch folder, which is created for the job and removed afterwards.
+        env: environment variables, which are added to a nearly empty environment.
+        writable, readable: further folders that the process can write or read.
+        network: whether the process can open network sockets.
+        seconds: the time limit (wall-clock time).
         memory, file_size: limits in MB.
-        processes: how many may run at once.
-        output: how many bytes of each stream are kept, half from its head and half from its tail.
-        confined: False runs it as the user would by hand: in its own process group, with limits of time and output
-            only. If `writable` names folders and the kernel supports it, it cannot write elsewhere.
+        processes: the maximum number of concurrent processes.
+        output: the number of bytes of each stream to keep, half from the beginning and half from the end.
+        confined: False runs the process like the user's own, in its own process group, with limits on time and output
+            only. If `writable` contains folders and the kernel supports it, the process cannot write elsewhere.
     """
 
     argv: tuple[str, ...]
@@ -279,9 +298,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Ran:
-    """How a job ended. `exit_code` is None when it was killed; `level` names the isolation that was in force.
+    """How a job ended. `exit_code` is None if it was killed; `level` is the isolation level that was in force.
 
-    The path of the scratch folder is removed from the output, so that the same job prints the same twice.
+    The scratch folder's path is removed from the output, so that the same job always has the same output.
     """
 
     exit_code: int | None
@@ -295,23 +314,23 @@ class Ran:
 
 @runtime_checkable
 class Channel(Protocol):
-    """A running job to talk to, line by line."""
+    """A running job with which the caller exchanges lines."""
 
     async def send(self, line: str) -> None: ...
     async def receive(self) -> str | None:
-        """The next line, without its end; None when the job has closed its output or ended. Lines are capped."""
+        """Returns the next line without its newline, or None if the output is closed. Long lines are cut."""
         ...
 
 
 @runtime_checkable
 class Sandbox(Protocol):
-    """Runs untrusted code. `level` names the isolation in force, strongest first in its list."""
+    """Runs untrusted code. `level` is the isolation level in force."""
 
     level: str
 
     async def run(self, job: Job) -> Ran: ...
     def open(self, job: Job) -> AbstractAsyncContextManager[Channel]:
-        """Start the job and talk to it; it is killed with all its children when the block ends."""
+        """Starts a job to exchange lines with. The job and all its children are killed when the block ends."""
         ...
 
 
@@ -353,55 +372,56 @@ class Checkout(Protocol):
 
 @runtime_checkable
 class Workspace(Protocol):
-    """Where command-line agents work, apart from the user's own tree (or in it, when asked for)."""
+    """Where command-line agents work: separate from the user's own files or, on request, in them."""
 
     async def open(self, episode: Episode) -> Checkout:
-        """The episode's checkout, created if needed, in its newest recorded state. The same one each time.
+        """Returns the episode's checkout, in its newest recorded state. Creates the checkout if necessary.
 
-        Raises `InvalidInput` if the user's folder cannot be worked on this way.
+        Raises:
+            InvalidInput: this workspace cannot use the user's folder.
         """
         ...
 
     def aside(self, episode: Episode, state: str) -> AbstractAsyncContextManager[Checkout]:
-        """A second folder in this state of the episode, removed with all changes when the block ends."""
+        """Opens a second folder with this state of the episode. It is removed when the block ends."""
         ...
 
     async def close(self, episode: Episode) -> None:
-        """Removes the folder. The states stay, so that the episode can be opened again."""
+        """Removes the folder. The states are kept, so that the episode can be opened again."""
         ...
 
 
 @runtime_checkable
 class Prompts(Protocol):
-    """Prompt texts by name, such as "complete.code": the user's folder first, then the file beside the plug-in."""
+    """Prompts by name, such as "complete.code". The user's folder takes precedence over the plug-in's files."""
 
     def get(self, name: str) -> Prompt:
-        """Raises `UnknownName`, or `InvalidInput` for a file that cannot be used."""
+        """Returns a prompt. Raises `UnknownName`, or `InvalidInput` if the file cannot be used."""
         ...
 
     def text(self, name: str) -> str:
-        """The text of a file that is not itself a prompt, such as a rubric."""
+        """Returns the text of a file that is not itself a prompt, such as a rubric."""
         ...
 
 
 Observer = Callable[[Episode, Event], None]
-"""Called with each event after it was recorded. It cannot change anything; if it raises, the episode goes on."""
+"""Called with each recorded event. It cannot change anything, and its exceptions do not stop the episode."""
 
 
 @runtime_checkable
 class Toolset(Protocol):
-    """One tool, or those of one server: a plug-in of `tools/`. Each drive builds its own; one task uses it at a time.
+    """One tool, or the tools of one server: a plug-in in `tools/`. One task at a time uses an instance.
 
-    Its settings and ports are keyword parameters, like those of a role. A tool that has a parameter `folder` gets the
-    absolute path of the folder that it may work in.
+    Its settings and ports are keyword parameters, like those of a role. A parameter `folder` receives the absolute path
+    of the workspace.
     """
 
     async def offer(self) -> Sequence[Tool]:
-        """The tools that can be called. Raises `ToolError` if they cannot be listed: its server may be down."""
+        """Returns the tools that can be called. Raises `ToolError` if they cannot be listed."""
         ...
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
-        """Calls the tool and returns its answer. Raises `ToolError`, whose message goes to the model."""
+        """Calls the tool and returns its answer. Raises `ToolError`, whose message is returned to the model."""
         ...
 
     async def close(self) -> None: ...
@@ -453,22 +473,22 @@ class Tools(Protocol):
 
 @runtime_checkable
 class Environment(Protocol):
-    """A world to act in, one per trial. A resume calls `reset`, repeats the recorded actions and compares observations.
+    """An environment for one trial. Resuming calls `reset`, repeats the recorded actions and compares observations.
 
-    The constructor refuses settings that cannot work, and starts nothing: it is also called only to check settings.
+    The constructor rejects settings that cannot work, and has no side effects: it is also called to check settings.
 
-    A class may also have a method `critical(action) -> bool`: whether performing this action now could do harm that
-    cannot be undone. It is asked only in episodes with a foresight.
+    A class can also have a method `critical(action) -> bool`, which returns whether this action could do irreversible
+    harm now. It is called only in episodes with a foresight.
     """
 
     async def reset(self) -> str:
-        """Goes back to the beginning, and returns the first observation."""
+        """Returns to the beginning, and returns the first observation."""
         ...
 
     async def step(self, action: str) -> Step:
-        """Performs one action. The step's `outcome` says whether the world is done, and the reward (higher is better).
+        """Performs an action. The step's `outcome` contains the reward, and whether the task has ended.
 
-        An unknown action does not raise: the observation says that it is unknown.
+        An unknown action does not raise an exception. Instead, the observation states that it is unknown.
         """
         ...
 
@@ -509,22 +529,31 @@ class Converses(Protocol):
 
 @runtime_checkable
 class World(Protocol):
-    """Opens the environment of this episode. `name`: that of the environment, such as "alfworld"."""
+    """Opens an episode's environment. `name`: the environment's name, such as "alfworld"."""
 
     @property
     def name(self) -> str: ...
 
     def open(self) -> AbstractAsyncContextManager[Environment]:
-        """A new environment for one trial. Every reset and step is journaled, and repeated on a resume."""
+        """Opens a new environment for one trial. Resets and steps are recorded, and repeated when resuming."""
         ...
 
 
 @runtime_checkable
 class TranscriptFormat(Protocol):
+    """Parses transcripts in one format."""
+
     def recognises(self, text: str) -> bool:
-        """Whether the text is in this format and in no other that ships. Never raises."""
+        """Returns whether the text is in this format and in no other. Never raises an exception."""
         ...
 
     def read(self, text: str, name: str) -> Sequence[Turn]:
-        """All turns in order. `name` is what errors call the text. Raises `InvalidInput` that says where."""
+        """Returns all turns in order.
+
+        Args:
+            name: the name of the text in errors.
+
+        Raises:
+            InvalidInput: the text does not follow the format. The message gives the location.
+        """
         ...

@@ -1,6 +1,6 @@
-"""Questions and answers: every thinker makes a question, and turns the answer into its result; both are pure.
+"""Questions and answers. A thinker creates a question, and converts the answer to its result; both are pure.
 
-Either a model of ours answers at once, or the question is stored and the calling agent answers it.
+Either a model answers at once, or the question is stored and the calling agent answers it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 def object_schema(**properties: Json) -> dict[str, Json]:
-    """The JSON schema of an object with these properties, all of them and no others."""
+    """Returns the JSON Schema of an object with exactly these properties."""
     required: list[Json] = list(properties)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool that a model may call. `parameters` is the JSON schema of an object; `repeatable`: calling it twice does
-    no harm.
+    """A tool that a model can call.
 
-    `changes`: it may change the files of the workspace. `critical`: a call may do harm that cannot be undone, so that a
-    foresight checks it first.
+    Attributes:
+        parameters: the JSON Schema of an object.
+        repeatable: whether calling the tool twice does no harm.
+        changes: whether the tool can change the workspace's files.
+        critical: whether a call can do irreversible harm, so that a foresight checks it first.
     """
 
     name: str
@@ -41,9 +43,9 @@ class Tool:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool. `arguments` is the object that the model gave, or its text if that is not a JSON object.
+    """A call to a tool. `arguments` is the object from the model, or the model's text if it is not a JSON object.
 
-    It has no id: the answers of tools follow the calls in order, so a record has nothing that differs between runs.
+    Calls have no ids, which would differ between runs: the tools' answers follow the calls in order.
     """
 
     name: str
@@ -52,7 +54,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Message:
-    """`calls`: only of the assistant. A message of the role "tool" for each call follows, in order."""
+    """A message. Only an assistant's has `calls`; a message with the role "tool" for each call follows, in order."""
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str
@@ -62,10 +64,10 @@ class Message:
 
 @dataclass(frozen=True)
 class Question:
-    """Messages, and the JSON schema of the answer; without a schema the answer is free text.
+    """Messages, and the JSON Schema of the answer. Without a schema, the answer is free text.
 
-    With tools (and no schema), the answer may contain calls. A model that cannot call tools gets their description and
-    answers with JSON for a call: the `Answer` is the same.
+    With tools and no schema, the answer can contain calls. A model that cannot call tools is given their descriptions
+    and answers with JSON for a call; the `Answer` is the same.
     """
 
     messages: tuple[Message, ...]
@@ -75,7 +77,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How an answer is sampled. None leaves the provider's default."""
+    """How an answer is sampled. None: the provider's default."""
 
     temperature: float | None = None
     max_tokens: int | None = None
@@ -85,11 +87,13 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Answer:
-    """`content` is text, or with a schema the parsed JSON (not yet validated: `take` does that).
+    """A model's answer.
 
-    `calls` are the calls that the model wants, in order; the text is then what it said besides.
-    `raw` is the model's whole text if `content` leaves out a part, such as thoughts; `repairs` are the faults in its
-    JSON that were repaired.
+    Attributes:
+        content: the text or, for a question with a schema, the parsed JSON (`take` validates it).
+        calls: the calls that the model requests, in order.
+        raw: the model's entire text, if `content` omits a part, such as thoughts.
+        repairs: the errors in the model's JSON that were repaired.
     """
 
     content: Json
@@ -102,14 +106,14 @@ class Answer:
 
 @runtime_checkable
 class Thinker(Protocol[T_co]):
-    """Judge, reflector, extractor, merger, condenser: anything that needs a model for one pure step."""
+    """A step that needs one answer from a model, such as a judge, a reflector or an extractor. It is pure."""
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
-        """The question, with all that is needed to answer it."""
+        """Returns the question, with everything needed to answer it."""
         ...
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> T_co:
-        """The result. Raises `BadAnswer` when the answer does not fit the question."""
+        """Returns the result. Raises `BadAnswer` if the answer does not fit the question."""
         ...
 
 
@@ -120,9 +124,10 @@ class Answerer(Protocol):
 
 
 async def think(thinker: Thinker[T_co], model: Answerer, episodes: Sequence[Episode], sampling: Sampling) -> T_co:
-    """Hosted thinking: ask the model, take its answer; an answer that does not fit is sent back once with the error.
+    """Asks the model, and returns the result of its answer. If the answer does not fit, asks once more with the error.
 
-    Raises `BadAnswer` when the second answer does not fit either.
+    Raises:
+        BadAnswer: the second answer does not fit either.
     """
     question = thinker.ask(episodes)
     answer = await model.ask(question, sampling)

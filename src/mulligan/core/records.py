@@ -73,7 +73,7 @@ def _no_text() -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens, calls and cost of model calls. `cost` is in US dollars, and None if a price is unknown."""
+    """The tokens, number and cost of model calls. `cost` is in US dollars, or None if a price is unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -94,7 +94,7 @@ class Usage:
         )
 
     def __sub__(self, other: Usage) -> Usage:
-        """What was used since `other` was read from the same meter. Without a call, the cost is 0."""
+        """The usage since `other` was read from the same meter. Without a call, the cost is 0."""
         unknown = self.calls != other.calls and (self.cost is None or other.cost is None)
         return Usage(
             self.input_tokens - other.input_tokens,
@@ -138,10 +138,11 @@ def same_kind(one: str, other: str) -> bool:
 
 @dataclass(frozen=True)
 class Task:
-    """What the actor may see. It never contains the hidden target of a benchmark: see `Case`.
+    """A task, as the actor sees it. It never contains a benchmark's hidden target: see `Case`.
 
-    kind: the kind of task, in free words; "" if unknown. No prompt shows it.
-    kind_from: where the kind comes from. None: nobody looked for a kind.
+    Attributes:
+        kind: the kind of task, in your own words; "" if unknown. Prompts do not show it.
+        kind_from: the origin of the kind; None if no kind was looked for.
     """
 
     prompt: str
@@ -156,11 +157,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Case:
-    """A task with its hidden target. Only benchmarks and scorers handle one; the loop takes `case.task`.
+    """A task with its hidden target. Only benchmarks and scorers use it; the loop receives `case.task`.
 
     Attributes:
-        family: of cases that are alike. "": the part of the id before "/", or the case is a family of its own.
-        phase: the phase of the world, which may change in the middle of a stream. Cases of two phases are never mixed.
+        family: the name of a group of similar cases. "": the part of the id before "/", or else the case alone.
+        phase: the phase of the world, which can change within a stream. Cases from different phases are never mixed.
     """
 
     id: str
@@ -172,9 +173,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """An environment's report on a step: reward (higher is better), whether it ended, why it was halted.
+    """An environment's report on a step: the reward, whether the task ended, and why it was halted.
 
-    `feedback`: how the task went, if the environment knows (see `text.evidence.TaskFeedback`).
+    Attributes:
+        reward: higher is better.
+        feedback: how the task went, if the environment reports it (see `text.evidence.TaskFeedback`).
     """
 
     reward: float | None = None
@@ -185,22 +188,22 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Check:
-    """What a foresight found before a critical action: what could go wrong, and what was decided.
+    """The result of a check before a critical action: what could go wrong, and the decision.
 
     Attributes:
         action: the action that the actor was about to perform.
         because: why it was checked: "declared" (by the environment or the tool), "pattern …", or "model".
-        critical: False if the action was checked only to find out whether it is critical, and it is not.
+        critical: False if the check found that the action is not critical.
         risk: what could go wrong.
-        decision: go_on performs the action, change performs another, ask leaves it to a person.
-        reason: why it was decided so.
-        change: the action that was performed instead; "" unless it was changed.
-        question, answer: what the person was asked and said; "" if there was nobody.
-        performed: whether the action, or the one in its place, was performed.
-        asked: False if nothing was asked, because all checks of the episode were used up, or the same action had been
-            refused before in this trial.
-        lessons: ids of the lessons that were shown for the decision.
-        usage: what the check cost; it is a part of the attempt's usage.
+        decision: "go_on" performs the action, "change" performs another, and "ask" leaves the decision to a person.
+        reason: the reason for the decision.
+        change: the action that was performed instead; "" if it was not changed.
+        question, answer: the question to the person and the answer; "" if no person was asked.
+        performed: whether the action or its replacement was performed.
+        asked: False if no model was asked, because the episode had no checks left or the same action had already been
+            refused in this trial.
+        lessons: the ids of the lessons that were shown for the decision.
+        usage: the usage of the check, which is part of the attempt's usage.
     """
 
     action: str
@@ -224,11 +227,12 @@ class Check:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a trajectory: thought, action and observation. Missing parts are empty.
+    """One step of a trajectory: a thought, an action and an observation. Missing parts are empty.
 
-    `check`: the check before a critical action. `action` is then the action that was performed in the end, or the
-    intended one if none was.
-    `images`: what was seen with the observation, such as the screen after the action.
+    Attributes:
+        action: the action that was performed; after a check that refused it, the intended action.
+        check: the check before a critical action.
+        images: images that belong to the observation, such as the screen after the action.
     """
 
     thought: str = ""
@@ -243,15 +247,16 @@ class Step:
 
     @property
     def refused(self) -> bool:
-        """Whether a check kept the action from being performed."""
+        """Whether a check prevented the action."""
         return self.check is not None and not self.check.performed
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """A reference to something immutable that an attempt made, such as a git commit.
+    """A reference to something immutable that an attempt created, such as a git commit.
 
-    `location` is where it can be worked on now (a folder), and may have gone by the time it is read.
+    Attributes:
+        location: the folder that currently contains it. It may no longer exist.
     """
 
     kind: str
@@ -261,12 +266,12 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Choice:
-    """What an adaptive strategy chose for a try.
+    """An adaptive strategy's choice for a try.
 
     Attributes:
-        arm: the way to go on.
-        odds: how likely each arm was at this point.
-        signal: what the feedback before it held, such as "checks" or "text".
+        arm: the name of the chosen arm.
+        odds: the probability of each arm.
+        signal: the kind of feedback before the choice, such as "checks" or "text".
     """
 
     arm: str
@@ -276,9 +281,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What the actor produced in one try. `output` is judged; `steps` say how it came about.
+    """The result of an actor in one try.
 
-    choice: what an adaptive strategy chose for this try.
+    Attributes:
+        output: the text that is judged.
+        steps: the steps that led to the output.
+        choice: the choice of an adaptive strategy for this try.
     """
 
     output: str
@@ -291,13 +299,13 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a judge checked, as data.
+    """The result of one of a judge's checks, as data.
 
     Attributes:
-        asked: the check in its own words, such as an assert or a command line; "" if there is only a text.
-        expected: the expected value, if the check names it.
-        got: what came back: a value, an error, or a program's output.
-        where: the test, or the file and line, that the check belongs to.
+        asked: the check itself, such as an assert or a command line; "" if there is only a text.
+        expected: the expected value, if the check states it.
+        got: the actual value, error or program output.
+        where: the test, or the file and line, that contains the check.
         passed: whether the attempt passed the check.
     """
 
@@ -313,14 +321,14 @@ class Feedback:
     """An evaluator's verdict on an attempt.
 
     Attributes:
-        passed: None if the attempt could not be judged; `text` then has the reason.
+        passed: whether the attempt passed; None if it could not be judged, in which case `text` gives the reason.
         text: the verdict in words.
-        score: higher is better.
-        source: the name of the evaluator; one that knows the target writes "oracle".
+        score: the score, if there is one; higher is better.
+        source: the evaluator's name, or "oracle" if the evaluator knows the target.
         notes: remarks on how far to trust the verdict, such as "in-process: can be forged".
-        evidence: the reasons for the verdict, as data. "checks" has the findings, which later tries may see (see
-            `text.evidence`). The rest belongs to the evaluator, such as tests that it wrote, and is in no prompt.
-        images: what the verdict is based on, such as the screen before and after.
+        evidence: the reasons for the verdict, as data. "checks" contains the findings, which later tries can see (see
+            `text.evidence`). Other keys belong to the evaluator, such as tests that it wrote, and are not in prompts.
+        images: images that the verdict is based on, such as the screen before and after the action.
     """
 
     passed: bool | None
@@ -342,13 +350,13 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Quality:
-    """How good a reflection is, by parts (see `text.reflections`).
+    """The quality of a reflection, with its parts (see `text.reflections`).
 
     Attributes:
-        score: 0 to 1, higher is better.
-        parts: each 0 to 1: specific, causal, actionable, new, original, no_leak, and what a model judged. Unknown ones
-            are left out.
-        missing: what is low, in sentences.
+        score: from 0 to 1; higher is better.
+        parts: scores from 0 to 1: specific, causal, actionable, new, original, no_leak, and those that a model gave.
+            Unknown parts are omitted.
+        missing: sentences that describe the low parts.
     """
 
     score: float
@@ -362,13 +370,12 @@ class Reflection:
 
     Attributes:
         text: the advice; "" if there is none.
-        notes: remarks on it, for the record.
-        withheld: why later tries do not see it (see `text.reflections`); "" if they do.
-        layers: the parts of the text by layer (see `Layer`); empty for a lesson without layers. A reflection whose
-            text was changed has none.
-        condensed: what earlier lessons, and perhaps this one, were condensed into when it was drawn.
+        notes: remarks on the reflection, for the record.
+        withheld: why later tries do not see the reflection (see `text.reflections`); "" if they see it.
+        layers: the parts of the text by layer (see `Layer`); empty if there are no layers or the text was changed.
+        condensed: the lesson that replaced earlier lessons, and perhaps this one, when this one was written.
         quality: None for an empty reflection, and in records from before this score existed.
-        edits: what people decided about it, oldest first.
+        edits: people's decisions about the reflection, oldest first.
     """
 
     text: str
@@ -385,7 +392,7 @@ class Reflection:
             object.__setattr__(self, "layers", {})
 
     def decided(self, decision: str, text: str, by: str, at: float) -> Reflection:
-        """Returns the reflection after a person's decision. text: the new text, if it was edited or written."""
+        """Returns the reflection after a person's decision. text: the new text, if the person changed it."""
         edit = Edit(decision, by, at, self.text, self.withheld)  # pyright: ignore[reportArgumentType]
         withheld = VETOED if decision == "vetoed" else ""
         new = replace(self, withheld=withheld, edits=(*self.edits, edit))
@@ -393,7 +400,7 @@ class Reflection:
 
     @classmethod
     def of_layers(cls, layers: Mapping[str, str], *, notes: tuple[str, ...] = ()) -> Reflection:
-        """A reflection of these layers, without the empty ones; its text has a line for each."""
+        """Returns a reflection with these layers, except empty ones. Its text has a line for each layer."""
         kept = {layer: " ".join(layers[layer].split()) for layer in LAYERS if layers.get(layer, "").strip()}
         return cls(_words_of(kept), notes=notes, layers=kept)
 
@@ -412,7 +419,12 @@ NO_REFLECTION = Reflection("", withheld="The strategy asked for no lesson.")
 
 @dataclass(frozen=True)
 class Trial:
-    """Attempt, feedback and (if it failed) reflection. Numbered from 1; `parent` is the try that it is based on."""
+    """An attempt with its feedback and, if it failed, its reflection.
+
+    Attributes:
+        number: the number of the try, from 1.
+        parent: the number of the try that it is based on.
+    """
 
     number: int
     attempt: Attempt
@@ -422,7 +434,7 @@ class Trial:
 
     @property
     def lesson(self) -> str:
-        """The text of the reflection; "" if there is none, or if later trials are not shown it."""
+        """The reflection's text; "" if there is none, or if later trials do not see it."""
         return self.reflection.text if self.reflection and not self.reflection.withheld else ""
 
     @property
@@ -433,7 +445,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class HeldBack:
-    """The most relevant of the lessons that a recall held back, with its relevance."""
+    """The most relevant lesson that a recall held back, with its relevance."""
 
     id: str
     title: str
@@ -445,15 +457,15 @@ class Recall:
     """One search of the bank for a task.
 
     Attributes:
-        id: of its receipt.
-        filtered: how many lessons fell below the threshold.
+        id: the id of the recall's receipt.
+        filtered: the number of lessons below the threshold.
         formatted_prompt: the text for the prompt.
-        threshold: the relevance, 0 to 1, below which lessons were held back.
-        note: a remark on the recall, in a sentence, such as that there was no embedder.
-        held: the most relevant of the lessons that were held back.
-        episodes: ids of the earlier episodes that the text describes.
-        retry_prompt: the text for a trial that is shown what the checks of its own task expect: without facts about
-            checks of its kind, and doubtful ones about checks of other tasks. None: the same text.
+        threshold: the relevance, from 0 to 1, below which lessons were held back.
+        note: a one-sentence remark on the recall, such as that there was no embedder.
+        held: the most relevant lesson that was held back.
+        episodes: the ids of the earlier episodes that the text describes.
+        retry_prompt: the text for a trial that sees what its own task's checks expect. It omits facts about similar
+            checks, and doubtful facts about other tasks' checks. None: the same text.
     """
 
     id: str
@@ -469,14 +481,14 @@ class Recall:
 
 @dataclass(frozen=True)
 class Past:
-    """The part of the past that the next trial is shown: chosen by a strategy, worded by `text.formatting`.
+    """What the next trial sees of the past. A strategy chooses it, and `text.formatting` formats it.
 
     Attributes:
         last: the previous trial.
-        reflections: oldest first.
-        recall: what the bank gave for the task.
+        reflections: the reflections, oldest first.
+        recall: the bank's recall for the task.
         evidence: the checks that earlier trials failed, those of the newest trial first.
-        temperature: for sampling the attempt (see `Decision`). None lets the actor decide.
+        temperature: the temperature for sampling the attempt (see `Decision`). None: the actor decides.
     """
 
     last: Trial | None = None
@@ -488,13 +500,13 @@ class Past:
 
 @dataclass(frozen=True)
 class Decision:
-    """A strategy's decision on how the episode continues.
+    """A strategy's decision about how the episode continues.
 
     Attributes:
-        reflect: whether the reflector draws a lesson from the newest trial, which failed.
-        temperature: for sampling the next attempt, 0 to 2. None lets the actor decide.
-        stop: why the episode ends here, in a sentence. "" continues it.
-        choice: recorded with the next attempt; the store counts how it ends (see `core.arms`).
+        reflect: whether the reflector writes a lesson about the newest trial, which failed.
+        temperature: the temperature for sampling the next attempt, from 0 to 2. None: the actor decides.
+        stop: a sentence that explains why the episode ends here. "": the episode continues.
+        choice: the choice to record with the next attempt. The store counts its outcome (see `core.arms`).
     """
 
     reflect: bool = True
@@ -509,22 +521,24 @@ class Decision:
 
 @dataclass(frozen=True)
 class Stop:
-    """Why an episode ended. `detail` says it in a sentence."""
+    """Why an episode ended. `detail` explains it in a sentence."""
 
     reason: StopReason
     detail: str = ""
 
     @property
     def resumable(self) -> bool:
-        """Whether the episode was only cut short."""
+        """Whether the episode was only interrupted."""
         return self.reason in RESUMABLE
 
 
 @dataclass(frozen=True)
 class Head:
-    """The versions, models and settings that an episode was started with, to reproduce it and to notice changes.
+    """The versions, models and settings with which an episode started, to reproduce it and to detect changes.
 
-    `models` and `settings` by role, `prompts` and `files` by name with the sha256 of their content.
+    Attributes:
+        models, settings: by role.
+        prompts, files: the sha256 of each content, by name.
     """
 
     versions: Mapping[str, str] = field(default_factory=_no_text)
@@ -537,7 +551,7 @@ class Head:
     @staticmethod
     @cache
     def versions_of(*packages: str) -> Mapping[str, str]:
-        """The versions that a record holds: of Mulligan, of these packages, of Python and of the system."""
+        """The versions for a record: those of Mulligan, these packages, Python and the system."""
         import platform
         from importlib.metadata import version
 
@@ -550,9 +564,10 @@ class Head:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which of the optional moves this episode makes.
+    """The optional moves that an episode makes.
 
-    expansion: of a search, how many children each candidate gets; None: the trials are one line.
+    Attributes:
+        expansion: in a search, the number of children of each candidate. None: each trial follows the one before.
     """
 
     recalls: bool = False
@@ -564,8 +579,11 @@ class Plan:
 class Episode:
     """One task from its first try to its end: the unit that is recorded, resumed and replayed.
 
-    `started` is in seconds since the epoch; `seconds` is the working time without pauses. `ratings` are
-    people's scores, oldest first; a fork starts without them.
+    Attributes:
+        started: seconds since the epoch.
+        seconds: the working time, excluding pauses.
+        lost: the usage of interrupted moves, which belongs to no trial.
+        ratings: people's scores, oldest first. A fork starts without them.
     """
 
     id: str
@@ -579,14 +597,13 @@ class Episode:
     recall: Recall | None = None
     trials: tuple[Trial, ...] = ()
     stop: Stop | None = None
-    # Usage of moves that were cut short, so that it belongs to no trial.
     lost: Usage = Usage()
     forked_from: str | None = None
     ratings: tuple[Rating, ...] = ()
 
     @property
     def over(self) -> bool:
-        """Whether it has run to its end, and was not only cut short."""
+        """Whether the episode has ended, and was not only interrupted."""
         return self.stop is not None and not self.stop.resumable
 
     @property
@@ -595,7 +612,7 @@ class Episode:
 
     @property
     def judged(self) -> bool:
-        """Whether at least one trial got a verdict that counts; none does in an episode that ended unconfirmed."""
+        """Whether at least one trial has a verdict; always False if the episode ended unconfirmed."""
         unconfirmed = self.stop is not None and self.stop.reason == "unconfirmed"
         return not unconfirmed and any(t.feedback is not None and t.feedback.passed is not None for t in self.trials)
 
@@ -605,11 +622,11 @@ class Episode:
 
     @property
     def reflections(self) -> tuple[Reflection, ...]:
-        """All reflections that were asked for so far, oldest first."""
+        """All reflections that were requested so far, oldest first."""
         return self.newest_reflections(None)
 
     def newest_reflections(self, count: int | None) -> tuple[Reflection, ...]:
-        """The newest reflections that were asked for, oldest first. count: how many at most; None: all."""
+        """The newest reflections that were requested, oldest first. count: the maximum number; None: all."""
         asked = (t.reflection for t in reversed(self.trials) if t.reflection and t.reflection != NO_REFLECTION)
         return tuple(islice(asked, count))[::-1]
 
@@ -620,8 +637,11 @@ class Episode:
 
     @property
     def best(self) -> Trial | None:
-        """The trial whose attempt is the result: the newest if the episode ended unconfirmed, else one that passed,
-        else the one with the highest score, else the newest. None before any attempt."""
+        """The trial whose attempt is the result; None before the first attempt.
+
+        If the episode ended unconfirmed, this is the newest trial. Otherwise, it is a trial that passed or, if none
+        passed, the trial with the highest score or, without scores, the newest trial.
+        """
         if self.stop is not None and self.stop.reason == "unconfirmed":
             return self.trials[-1] if self.trials else None
 
@@ -636,7 +656,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class Spec:
-    """A plug-in and its settings as JSON. `name`: of a plug-in that ships here, a dotted path, or `./mine.py`."""
+    """A plug-in and its settings as JSON. `name`: a built-in plug-in, a dotted path, or `./mine.py`."""
 
     name: str
     settings: Mapping[str, Json] = field(default_factory=dict[str, Json])

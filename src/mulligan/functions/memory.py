@@ -1,4 +1,4 @@
-"""`memory` opens the bank of an agent for a program with its own loop."""
+"""`memory` opens an agent's bank for a program with its own loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mulligan.recording.outages import Outages
 
 
 class Memory:
-    """An asynchronous context manager, as `memory` returns it. `bank` is the whole bank while it is open."""
+    """The asynchronous context manager that `memory` returns. `bank` is the bank, while it is open."""
 
     def __init__(self, agent_id: str, options: Mapping[str, Any]) -> None:
         self._agent_id, self._options = agent_id, options
@@ -40,8 +40,10 @@ class Memory:
         await self._outages.tolerated("a bank is not closed", bank.close, None)
 
     async def notes(self, task: str) -> Notes:
-        r"""The bank's lessons for this task, as text for a prompt; empty if there are none, or if the bank fails (which
-        logs a warning). Append it to the task after a blank line: `f"{task}\n\n{notes}"`."""
+        r"""Returns the bank's lessons for a task, as text for a prompt. Append it to the task after a blank line:
+        `f"{task}\n\n{notes}"`.
+
+        The text is empty if there are no lessons, or if the bank fails, which logs a warning."""
         if not isinstance(task, str):
             raise InvalidInput(f"'notes' takes the task as a string, not {task!r}.")
         bank = self.bank
@@ -60,13 +62,13 @@ class Memory:
         """Learns from what an agent said and did.
 
         Args:
-            messages: as the API of OpenAI, Anthropic or Google takes them, or objects of LangChain, pydantic-ai or a
-                provider's SDK.
+            messages: messages in the format of the OpenAI, Anthropic or Google API, or LangChain, pydantic-ai or
+                provider SDK objects.
             task: the task. None: the user's first message.
-            success: whether the task was done. None: unknown, so the bank's model judges.
+            success: whether the agent completed the task. None: unknown, so the bank's model judges.
             why: the judge's explanation.
-            notes: the notes that the agent was given; the outcome counts towards their lessons. None: the newest notes
-                of this memory.
+            notes: the notes that the agent received. The outcome counts for their lessons. None: the newest notes from
+                this memory.
 
         Returns:
             What was learned. Without a model, only rules learn facts; `nothing_because` says why nothing was learned.
@@ -100,17 +102,17 @@ class Memory:
 
 
 def memory(agent_id: str = "", *, model: str | Model | None = None, **options: Any) -> Memory:
-    r"""Open the bank of an agent, for a program with its own loop.
+    r"""Open an agent's bank, for a program with its own loop.
 
         async with mulligan.memory("billing") as memory:
             prompt = f"{task}\n\n{await memory.notes(task)}"
             await memory.learn(messages, task=task, success=False, why="no currency")
 
     Args:
-        agent_id: whose bank; "" is the unnamed agent.
-        model: judges and extracts. None: the model of [memory] or MULLIGAN_MODEL; without a model, only rules learn
-            facts.
-        options: further options of `mulligan.Bank.open`.
+        agent_id: the agent; "" is the unnamed agent.
+        model: the model that judges and extracts. None: the model in [memory] or MULLIGAN_MODEL. Without a model, only
+            rules learn facts.
+        options: further options for `mulligan.Bank.open`.
     """
     unknown = [name for name in options if name not in signature(open_bank).parameters]
     if unknown:

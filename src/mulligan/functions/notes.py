@@ -19,16 +19,16 @@ else:
 
 
 class Notes(_Text):
-    """What failed so far and the bank's lessons, as text for a prompt; empty if there is nothing.
+    """The failures so far and the bank's lessons, as text for a prompt; empty if there are none.
 
-    At run time it is a `str`. For type checkers it is a separate type: write f"{notes}" or str(notes) where a
-    `str` is needed.
+    At run time, it is a `str`. For type checkers, it is a separate type: where a `str` is needed, write f"{notes}" or
+    str(notes).
 
     Attributes:
-        trial: the number of the try that the notes are for, from 1.
-        evidence: the checks that failed so far, those of the newest try first.
+        trial: the number of the try that receives the notes, from 1.
+        evidence: the checks that have failed so far, those of the newest try first.
         lessons: the lessons from the bank.
-        receipt: the id of their recall; "" if nothing was recalled.
+        receipt: the id of the recall; "" if nothing was recalled.
     """
 
     trial: int

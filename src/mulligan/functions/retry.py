@@ -1,4 +1,4 @@
-"""`retry`: calls a function again with what failed, until a judge has nothing to object.
+"""`retry`: calls a function again with what failed, until a judge accepts the result.
 
     @mulligan.retry(judge=right, tries=3, bank="billing")
     async def bill(task: str, notes: mulligan.Notes) -> str: ...
@@ -62,7 +62,7 @@ class _NewestEpisodes:
 
 
 class Retrying(Generic[P, R]):
-    """A function that is tried again with what failed. It is called like the function, without the notes."""
+    """A function that is retried with what failed. Call it like the original function, without the notes."""
 
     def __init__(self, function: Callable[..., Any], settings: RetrySettings) -> None:
         functools.update_wrapper(self, function, updated=())
@@ -73,15 +73,17 @@ class Retrying(Generic[P, R]):
 
     @property
     def episode(self) -> Episode | None:
-        """The record of the newest call that ended in this task or thread, or else anywhere; None before the first."""
+        """The record of the newest finished call in this task or thread, or else anywhere; None before the first
+        call.
+        """
         return self._newest.here.get() or self._newest.anywhere
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The function's result of the try that passed. See `retry` for what happens if no try passes."""
+        """Returns the result of the try that passed. For what happens if no try passes, see `retry`."""
         return self.run(*args, **kwargs).value
 
     def run(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
-        """Like a call, but returns the episode together with the value."""
+        """Like calling the function, but returns the value together with the episode."""
         return portal.finish(self._run(args, kwargs))
 
     async def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result[Any]:
@@ -138,8 +140,10 @@ class AsyncRetrying(Retrying[P, R]):
 
 
 class Retry(Protocol):
-    """The decorator that `retry` returns. It removes the parameter for the notes from the function's type, if it is one
-    of the first three and annotated as `Notes`."""
+    """The decorator that `retry` returns.
+
+    It removes the parameter for the notes from the function's type, if it is one of the first three parameters and
+    annotated `Notes`."""
 
     # The overloads where the notes come last are first: a parameter of type object would match `Notes` as well.
     @overload
@@ -181,17 +185,18 @@ def _with_options_of(record: Callable[Q, RetryOptions]) -> Callable[[Callable[..
 
 @_with_options_of(RetryOptions)
 def retry(function: Callable[..., Any] | None = None, /, **given_options: Any) -> Any:
-    """Decorator: call the function again, with what failed, until the judge accepts the result.
+    """Decorator that calls a function again, with what failed, until the judge accepts the result.
 
-    A retry repeats the function's side effects; `before_retry` can undo them. No model is needed. Without
-    options, `@mulligan.retry` needs no parentheses.
+    A retry repeats the function's side effects, which `before_retry` can undo. No model is needed. Without options,
+    `@mulligan.retry` needs no parentheses.
 
     Returns:
-        A decorator for a function or method, synchronous or not. The decorated function has `run(…)`, which returns a
-        `Result` with the value and the episode, and `episode`, the episode of the latest call.
+        A decorator for a synchronous or asynchronous function or method. The decorated function has a method `run(…)`,
+        which returns a `Result` with the value and the episode, and an attribute `episode`, the episode of the newest
+        call.
 
     Raises:
-        InvalidInput: when the function is decorated, if the options cannot work.
+        InvalidInput: the options cannot work. This is raised when the function is decorated.
     """
 
     options: RetryOptions = RetryOptions.from_call("retry", (), given_options)

@@ -34,16 +34,16 @@ _learning: ContextVar[bool] = ContextVar("mulligan_learning", default=False)
 
 
 class LearningSpanProcessor(SpanProcessor):
-    """A span processor of OpenTelemetry that learns from agents of this process, in the background.
+    """An OpenTelemetry span processor that learns from this process's agents, in the background.
 
         provider.add_span_processor(mulligan.LearningSpanProcessor("billing"))
 
-    The spans of a trace are held until its first span in this process ends; then a thread learns from them,
-    as `learn_traces` does. It raises nothing in your program: errors are logged by `mulligan.tracing`.
+    A trace's spans are kept until its first span in this process ends. A thread then learns from them, as
+    `learn_traces` does. It raises no exceptions in your program: `mulligan.tracing` logs errors.
 
     Attributes:
-        dropped: how many spans were dropped because the buffer was full; logged once.
-        failed: how many runs could not be learned from; each is logged.
+        dropped: the number of spans that were dropped because the buffer was full. This is logged once.
+        failed: the number of runs that could not be learned from. Each is logged.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class LearningSpanProcessor(SpanProcessor):
         """Does nothing. The SDK calls it before a span ends."""
 
     def on_end(self, span: Any) -> None:
-        """Holds the span. When the first span of a trace in this process ends, passes on all spans of the trace."""
+        """Keeps the span. If it is its trace's first span in this process, passes on all of the trace's spans."""
         if _learning.get() or self._closed:
             return
         try:
@@ -116,13 +116,13 @@ class LearningSpanProcessor(SpanProcessor):
             _log.exception("a span could not be kept")
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Waits until all finished traces are learned from. Returns False if the time is too short."""
+        """Waits until all finished traces are learned from. Returns False if the time runs out."""
         end = time.monotonic() + timeout_millis / 1000
         with self._idle:
             return self._idle.wait_for(lambda: not self._pending, timeout=max(end - time.monotonic(), 0.0))
 
     def shutdown(self) -> None:
-        """Learns from the finished traces, for at most 30 seconds, and stops the thread."""
+        """Learns from finished traces for up to 30 seconds, and stops the thread."""
         if self._closed:
             return
         self._closed = True

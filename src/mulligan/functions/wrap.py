@@ -154,15 +154,15 @@ def wrap(
     **options: Any,
 ) -> T: ...
 def wrap(agent: Any, *, judge: Any, framework: Framework | None = None, **options: Any) -> Any:
-    """Wrap an agent so that it runs again, with what failed, until the judge accepts the result.
+    """Wrap an agent, so that it runs again with what failed, until the judge accepts the result.
 
         agent = mulligan.wrap(my_agent, judge=right, bank="billing")
         result = await agent.run("Write the total of …")       # the framework's own method and result
 
     Args:
-        agent: of pydantic-ai, openai-agents (it gets `run` and `run_sync`, which call the `Runner`) or smolagents, a
-            runnable of LangChain or a graph of LangGraph, a module of DSPy, a crew of CrewAI.
-        judge: as in `retry`; a function is given the task and the framework's answer, or the answer alone.
+        agent: a pydantic-ai, openai-agents or smolagents agent, a LangChain runnable, a LangGraph graph, a DSPy module
+            or a CrewAI crew. The wrapper of an openai-agents agent has `run` and `run_sync`, which call the `Runner`.
+        judge: as in `retry`. A function takes the framework's answer, or the task and the answer.
         framework: how to run an agent of another framework.
         options: as in `retry`.
 
@@ -171,7 +171,7 @@ def wrap(agent: Any, *, judge: Any, framework: Framework | None = None, **option
         run it without the judge, such as streams, raise an error.
 
     Raises:
-        InvalidInput: the agent is not of a known framework.
+        InvalidInput: the agent does not belong to a known framework.
     """
     return Wrapped(agent, framework or _framework_of(agent), {"judge": judge, **options})
 

@@ -20,21 +20,22 @@ _RULE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
 
 
 class ScriptedModel:
-    """A model for tests. It gives prepared answers in order, or calls a function for each.
+    """A model for tests that returns prepared answers in order, or the results of a function.
 
-    Usage is counted in words, so that budgets can be tested exactly. A question with tools is answered by a text, by
-    {"tool": NAME, "arguments": {...}} (one call), or by {"calls": [{"tool": NAME, "arguments": {...}}, ...]} (several);
-    a "text" beside them is part of the answer. The script starts again in each process: for an episode that is killed
-    and resumed, pass a function of the question.
+    Usage is counted in words, so that budgets can be tested exactly. The answer to a question with tools is a text,
+    {"tool": NAME, "arguments": {...}} (one call), or {"calls": [{"tool": NAME, "arguments": {...}}, ...]} (several
+    calls). A "text" key next to these is part of the answer. The script starts again in each process. For an episode
+    that is killed and resumed, pass a function that takes the question.
 
     Args:
-        answers: texts, JSON values for questions with a schema, exceptions to raise; or a function of question and
-            sampling that returns one of these. A text that answers a question with a schema is read like a provider's.
-        cost: US dollars per call. None: unknown.
-        sees: whether it accepts images.
+        answers: texts, JSON values (for questions with a schema) or exceptions to raise; or a function that takes the
+            question and the sampling, and returns one of these. If a text answers a question with a schema, it is
+            parsed like a provider's.
+        cost: the cost of each call, in US dollars. None: unknown.
+        sees: whether the model accepts images.
 
     Attributes:
-        questions, samplings: the questions and samplings so far.
+        questions, samplings: the questions and samplings that it has received.
     """
 
     def __init__(
@@ -55,9 +56,9 @@ class ScriptedModel:
 
     @classmethod
     def parse(cls, file: str, text: str) -> ScriptedModel:
-        """Reads a script: a JSON list (.json), a JSON value in each line (.jsonl), or texts between lines of `---`.
+        """Parses a script: a JSON list (.json), one JSON value per line (.jsonl), or texts separated by lines of `---`.
 
-        The model's id contains the hash of the text, so that a changed script is noticed. Raises `InvalidInput`.
+        The model's id contains the text's hash, so that a changed script is detected. Raises `InvalidInput`.
         """
         answers = _read(file, text)
         if not answers:
@@ -67,7 +68,7 @@ class ScriptedModel:
         return model
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Gives the next answer.
+        """Returns the next answer.
 
         Raises `ModelError` at the end of the script, `InvalidInput` if the answer to a question with tools is neither
         text nor calls, and the exceptions in the script.

@@ -23,14 +23,14 @@ _TEXTS = ("asked", "expected", "got", "where")
 
 
 def evidence_of(findings: Iterable[Finding], **own: Json) -> Json:
-    """Returns findings in the form of `Feedback.evidence`, with the evaluator's own entries."""
+    """Returns findings in the format of `Feedback.evidence`, with the evaluator's own entries."""
     return {**own, CHECKS: [asdict(finding) for finding in findings]}
 
 
 def findings_of(feedback: Feedback | None) -> tuple[Finding, ...]:
-    """Returns the judge's findings in its order. If it recorded none, its text is the only finding.
+    """Returns the judge's findings, in the judge's order. If it recorded none, its text is the only finding.
 
-    A trial without a verdict has no findings, as the attempt is not to blame.
+    A trial without a verdict has no findings, because the attempt may not be at fault.
     """
     if feedback is None or feedback.passed is None:
         return ()
@@ -119,7 +119,7 @@ ERROR_TYPES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class TaskFeedback:
-    """How a task went. The text leaves out empty fields.
+    """How a task went. The text omits empty fields.
 
     Attributes:
         error_type: a short name, from `ERROR_TYPES` or your own.
@@ -135,7 +135,7 @@ class TaskFeedback:
     after: str | Image | None = None
 
     def to_text(self) -> str:
-        """Returns a text for a reflector, with a line for each field that is set."""
+        """Returns the text for a reflector, with one line for each field that is set."""
         failed = f"The task failed: {self.error_type}." if self.error_type else "The task failed."
         lines = (
             "The task succeeded." if self.success else failed,
@@ -158,7 +158,7 @@ class TaskFeedback:
 
     @classmethod
     def from_feedback(cls, feedback: Feedback | None) -> TaskFeedback | None:
-        """Returns what `to_feedback` made this feedback from, or None if it did not make it."""
+        """Returns the `TaskFeedback` from which `to_feedback` created this feedback, or None if it did not."""
         evidence: Any = feedback.evidence if feedback else None
         task: Any = cast(Mapping[str, Any], evidence).get(TASK) if isinstance(evidence, Mapping) else None
         record: Mapping[str, Any] = cast(Mapping[str, Any], task) if isinstance(task, Mapping) else {}

@@ -56,13 +56,13 @@ class RunBenchmarkOptions(CaseOptions):
 
 @taken_by(RunBenchmarkOptions)
 async def run_benchmark(*args: Any, **named: Any) -> Finished:
-    """Run the cases of a benchmark and score each by its hidden target once its episode is over.
+    """Run a benchmark's cases, and score each against its hidden target when its episode ends.
 
-    A failing case never ends the run. `resume_benchmark` resumes a run that was cancelled or killed.
+    A failing case does not end the run. `resume_benchmark` resumes a run that was cancelled or killed.
     benchmark: a name (`mulligan bench list`), `name:argument`, or a file of tasks.
 
     Returns:
-        The run and the results of all its cases.
+        The run, with the results of all its cases.
 
     Raises:
         InvalidInput: an option cannot be used; no model was called yet.
@@ -92,12 +92,12 @@ async def resume_benchmark(
     """Resume a benchmark run. Finished cases are kept; cases that ended with an error run again.
 
     Args:
-        run: the id of the run, or the beginning of it.
-        parallel: a new number of cases to run at once.
-        model, strategy, bank: pass these again if the run was started with objects.
+        run: the run's id, or the beginning of its id.
+        parallel: a new number of cases to run in parallel.
+        model, strategy, bank: if the run was started with objects, pass them again.
         store: used instead of the configured one.
         hooks: observers.
-        on: see `run_benchmark`. It may differ from before.
+        on: see `run_benchmark`. It can differ from the original run.
 
     Raises:
         NotFound: no run has this id.

@@ -153,16 +153,16 @@ class Setting:
 async def score_samples(
     benchmark: str, samples: str | os.PathLike[str], setting: Setting = Setting(), on_progress: OnProgress | None = None
 ) -> Scored:
-    """Judge each sample of a file.
+    """Judge each sample in a file.
 
     Args:
         benchmark: `name` or `name:argument`.
-        samples: a .jsonl or .jsonl.gz file of rows with `task_id` and `completion`, which is a function or the body
-            of one. A case may have several rows.
+        samples: a .jsonl or .jsonl.gz file whose rows have a `task_id` and a `completion`, which is a function or its
+            body. A case can have several rows.
         on_progress: see `OnProgress`.
 
     Raises:
-        InvalidInput: the file cannot be used; the message names the line.
+        InvalidInput: the file cannot be used. The message gives the line.
         UnknownName: no benchmark has this name.
         SandboxError: the sandbox cannot start.
     """
