@@ -53,7 +53,7 @@ with file and line, without calling a model. A key that is not on this page is a
 `mulligan run` warns about it and continues.
 
 The front matter is a subset of YAML: strings, numbers, `true`, `false`, lists and tables. Anchors, tags and dates are
-not allowed. The file must be UTF-8 and at most 1 MB in size.
+not allowed. The file must be encoded in UTF-8 and no larger than 1 MB.
 """
 
 _AGENT_EXAMPLE = """
@@ -103,7 +103,7 @@ folder or, for all of a project's agents, next to `agents/`. The agent's own ski
 
 A step lists its skills under `uses`. The model sees each skill's name and description. When it calls
 `read_skill(name)`, it receives the text below the front matter. From then on, it can also call the tools under `tools`
-and read the skills under `uses`. Skills cannot use each other in a circle. Only react steps have skills.
+and read the skills under `uses`. Circular dependencies between skills are an error. Only react steps have skills.
 """
 
 _SKILL_EXAMPLE = """

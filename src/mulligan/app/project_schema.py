@@ -67,7 +67,7 @@ def _tool_keys() -> dict[str, Any]:
         example = {first: _EXAMPLES.get(first, default)}
         tables[name] = (
             Maybe[table],
-            Field(default=None, description=f"Settings of the tool `{name}`.", examples=[example]),
+            Field(default=None, description=f"Settings for the tool `{name}`.", examples=[example]),
         )
     return tables
 

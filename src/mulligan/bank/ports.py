@@ -59,7 +59,8 @@ class Settings:
     notebook_tokens: Annotated[int, "Maximum number of tokens for the notebook in a prompt."] = 1500
     history: Annotated[
         Literal["newest", "nearest"],
-        "Which episodes `history` shows: the `newest`, or up to `top_k` solved ones with the `nearest` tasks.",
+        "Which episodes `history` shows: the `newest`, or the `nearest` (up to `top_k` solved episodes with similar "
+        "tasks).",
     ] = "newest"
     history_tokens: Annotated[int, "Maximum number of tokens for the history in a prompt."] = 6000
     account_tokens: Annotated[int, "Maximum number of tokens kept from each episode for the history."] = 600

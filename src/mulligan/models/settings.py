@@ -21,7 +21,7 @@ class CallSettings:
 
     base_url: Annotated[
         str | None,
-        "The server's address, unless it is the provider's. With `openai:NAME`, any OpenAI-compatible server works.",
+        "The server to use instead of the provider's. With `openai:NAME`, any OpenAI-compatible server works.",
     ] = None
     key: Annotated[
         str | None, "The environment variable that contains the API key, if it is not the provider's usual one."
@@ -30,7 +30,7 @@ class CallSettings:
     connect: Annotated[float, "The time limit for connecting to the server, in seconds."] = 10.0
     attempts: Annotated[int, "Maximum number of times that a question is sent, including the first."] = 4
     first_wait: Annotated[
-        float, "Seconds to wait before the second attempt. Later waits double, and all vary at random."
+        float, "Seconds to wait before the second attempt. The wait doubles each time and varies at random."
     ] = 1.0
     longest_wait: Annotated[
         float, "Maximum number of seconds between attempts, even if a `Retry-After` header asks for more."
