@@ -257,7 +257,7 @@ def test_stats_show_what_was_learned_and_forget_forgets_it(tmp_path: Path, monke
     assert "Chosen after text: evidence_and_lesson (odds:" in run(
         "runs", "show", json.loads(run("runs", "list", "--json"))[0]["run"]
     )
-    assert "1 arm would be forgotten" in run("strategies", "forget", "--kind", "drinks")
+    assert "1 arm would be reset" in run("strategies", "forget", "--kind", "drinks")
     run("strategies", "forget", "--yes")
     assert json.loads(run("strategies", "stats", "--json")) == []
 
