@@ -203,7 +203,7 @@ def test_an_agent_of_files_plays(mulligan: Run, here: Path) -> None:
     assert (ended.status, ended.out.partition(": ")[2]) == (0, "1 of 1 solved, 0 failed, 0 unjudged, 0 errors\n")
     run = mulligan("bench", "runs").out.splitlines()[1].split()[0]
     shown = mulligan("runs", "show", f"{run}.1.1").out
-    parts = ["Actor      agent", "Try 1: failed", "Feedback of judge", "It says wrong: say right.", "Try 2: passed"]
+    parts = ["Actor      agent", "Try 1: failed", "Feedback from judge", "It says wrong: say right.", "Try 2: passed"]
     assert sorted(parts, key=shown.index) == parts
     assert mulligan("bench", "run", "--resume", run, "-q").status == 0
     (folder / "act.md").write_text(ACT + "Briefly.\n")

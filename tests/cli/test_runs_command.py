@@ -26,7 +26,7 @@ def test_a_run_is_listed_shown_exported_and_replayed(mulligan: Run, here: Path, 
     shown = mulligan("runs", "show", row["run"][:5]).out
     assert shown.startswith("say it\n======\n\nsolved, Tries 2, Judge ")
     assert f", Run {row['run']}.1\n" in shown
-    parts = ["Try 1: failed", "    wrong", "Feedback of judge", "Lesson", "    Say right.", "Try 2: passed"]
+    parts = ["Try 1: failed", "    wrong", "Feedback from judge", "Lesson", "    Say right.", "Try 2: passed"]
     assert sorted(parts, key=shown.index) == parts
 
     assert mulligan("runs", "export", row["run"], "-o", "run.json") == (0, "", "Wrote run.json\n")

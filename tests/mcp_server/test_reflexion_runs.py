@@ -44,7 +44,7 @@ async def test_it_is_listed_shown_and_exported_and_resumed_by_nobody_else(tmp_pa
     ]
     assert rows[0]["used"]["cost"] is None
     shown = mulligan("runs", "show", solved).stdout
-    for said in ("a client over MCP, 4 tries planned", TASK, "3 divides it.", "Divide first.", "Try 2: passed"):
+    for said in ("an MCP client, 4 tries planned", TASK, "3 divides it.", "Divide first.", "Try 2: passed"):
         assert said in shown
     shown = mulligan("runs", "show", going).stdout
     assert "\nopen, " in shown
@@ -52,7 +52,7 @@ async def test_it_is_listed_shown_and_exported_and_resumed_by_nobody_else(tmp_pa
     (exported,) = json.loads(mulligan("runs", "export", solved).stdout)["episodes"]
     assert exported["episode"]["stop"]["reason"] == "solved"
     assert [one["key"] for one in exported["steps"]][:2] == ["trial.1/act/client#1", "trial.1/evaluate/client#1"]
-    assert "**Led by:** a client" in mulligan("runs", "export", solved, "--format", "md").stdout
+    assert "**Controlled by:** an MCP client" in mulligan("runs", "export", solved, "--format", "md").stdout
     for id, more in ((going, ()), (solved, ()), (going, ("--fork",))):
         ran = mulligan("runs", "resume", id, *more)
         assert ran.returncode == 2

@@ -246,7 +246,7 @@ async def test_a_long_episode_is_cut_and_its_length_named() -> None:
         code, message = await refused(client.read_resource("mulligan://episodes/big.json"))
     assert len(told) < 220_000
     note = told.rstrip().splitlines()[-1]
-    assert note.startswith("*Cut after 200,000 of 10,1")
+    assert note.startswith("*Truncated after 200,000 of 10,1")
     assert "mulligan runs export big --format md" in note
     assert told.count("```") % 2 == 0
     assert (code, "at most 200,000" in message) == (-32602, True)
@@ -257,7 +257,7 @@ async def test_no_secret_is_shown_by_its_half_where_an_episode_is_cut() -> None:
         text = "x" * 199_600 + " password=" + SECRET * 20
         await play(service.store, "e1", "a", text)
         told = await text_of(client, "mulligan://episodes/e1")
-    assert "*Cut after" in told
+    assert "*Truncated after" in told
     assert "AKIA" not in told
 
 

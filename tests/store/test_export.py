@@ -129,7 +129,7 @@ STORY = snapshot("""\
 
 **Why it stopped:** during act of try 3
 
-To continue:
+To resume the run:
 
 ```text
 mulligan runs resume r1
@@ -156,7 +156,7 @@ assert add(1, 2) == 3
 ```
 ````
 
-How it was run:
+Run details:
 
 - **Model:** scripted (actor, reflector)
 - **Seed:** 0
@@ -214,7 +214,7 @@ The environment says: reward 1, done
 
 Saved as: commit abc
 
-### Feedback of unit\\_tests: failed, score 0.25
+### Feedback from unit\\_tests: failed, score 0.25
 
 ```text
 add(1, 2) gave -1
@@ -239,7 +239,7 @@ Use +, not -. Never say [secret masked].
 + def add(a, b): return a + b
 `````
 
-The whole attempt:
+Full attempt:
 
 ```text
 def add(a, b): return a + b

@@ -140,7 +140,7 @@ async def test_a_long_text_is_folded_behind_its_beginning(text: str, more: str) 
         await store.create(Episode("long", Task(text), run="r"))
     async with studio_client() as client:
         page = (await client.get("/runs/long")).text
-    task = page[page.index('id="task"') : page.index("How it was run")]
+    task = page[page.index('id="task"') : page.index("Run details")]
     assert "the end" in task
     assert re.findall("Show all [^<]+", task) == ([more] if more else [])
 
@@ -407,7 +407,7 @@ async def test_all_that_a_record_can_hold_is_shown() -> None:
         ),
         *("I look", "x is gone", "not rm x, but ls", "evidence 75 %, resample 25 %", "git", "unknown"),
         *("Look first.", "It repeats.", "All in one.", "taken by ada", "before it", "Quality 0.50", "Weak."),
-        *("failed, score 0.25", "of tests", "Note: in process", "Nothing: the attempt is the same.", "no verdict"),
+        *("failed, score 0.25", "from tests", "Note: in process", "No changes.", "no verdict"),
         *("paused: error", "mulligan runs resume r", "The result was rated 0.5 by ada: so so", "<dt>file</dt>"),
     ):
         assert text in page, text

@@ -109,8 +109,8 @@ def beginning(episode: Episode, most: int) -> str:
             blocks.append(as_markdown(block, most - total))
         total += len(block.text if isinstance(block, Fence | Quote) else as_markdown(block))
     if total > most:
-        all_of_it = f"mulligan runs export {inline(episode.id)} --format md"
-        blocks.append(f"*Cut after {most:,} of {total:,} characters. All of it: {all_of_it}*")
+        full_text = f"mulligan runs export {inline(episode.id)} --format md"
+        blocks.append(f"*Truncated after {most:,} of {total:,} characters. Full text: {full_text}*")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -152,7 +152,7 @@ def header(episode: Episode, context: RunContext, level: int = 1) -> Iterator[Bl
             "stopped",
             [
                 Line(detail, strong="Why it stopped:"),
-                Line("To continue:"),
+                Line("To resume the run:"),
                 Fence(f"mulligan runs resume {episode.run}"),
             ],
             card=True,
@@ -199,7 +199,7 @@ def body(
     number = len(episode.trials) + 1
     own = context.calls.get(number, ())
     if own:
-        mark, word = ("running", "under way") if context.running else ("note", "not finished")
+        mark, word = ("running", "in progress") if context.running else ("note", "not finished")
         inside = [Heading(level, f"Try {number}", mark, word), *_shown_prompt(context, number), *_journal(episode, own)]
         yield Section(f"trial-{number}", inside, card=True)
     if asked_by_name(episode) and (sentence := sentence_in(context.steps)):
@@ -227,7 +227,7 @@ def memory(episode: Episode, context: RunContext, level: int) -> Iterator[Block]
         relevance = "" if score is None else f", relevance {score:.2f}"
         blocks.append(
             Line(
-                f"withheld at random, to measure its worth{relevance}",
+                f"withheld at random to measure its worth{relevance}",
                 strong=one_line(lesson.title, 100),
                 href=f"/bank/lessons/{lesson.id}",
                 mark="note",
@@ -235,7 +235,7 @@ def memory(episode: Episode, context: RunContext, level: int) -> Iterator[Block]
             )
         )
     if not recall.lessons and not context.withheld_lessons:
-        blocks.append(Line("No lesson fitted the task." if recall.filtered else "The bank had no lessons."))
+        blocks.append(Line("No lessons matched the task." if recall.filtered else "The bank had no lessons."))
     if recall.filtered:
         least = f" of {recall.threshold:.2f}" if recall.threshold else ""
         worth_withheld = recall.held and recall.threshold and recall.held.score >= recall.threshold
@@ -254,7 +254,7 @@ def memory(episode: Episode, context: RunContext, level: int) -> Iterator[Block]
     if recall.note:
         blocks.append(Line(f"Found {recall.note}.", small=True))
     if context.receipt:
-        blocks.append(Line("", strong="Receipt of this recall", href=f"/bank/recalls/{recall.id}", small=True))
+        blocks.append(Line("", strong="Recall receipt", href=f"/bank/recalls/{recall.id}", small=True))
     yield Section("recall", [*blocks, *_journal(episode, context.calls.get(0, ()))], card=True)
 
 
@@ -280,7 +280,7 @@ def _task(of: _Context) -> Iterator[Block]:
     yield from _pictures(of.episode.task.images, of)
     if of.episode.task.inputs:
         yield Fold("Inputs", list(formatted(dict(of.episode.task.inputs))))
-    yield Fold("How it was run", [Facts(run_facts(of.episode))])
+    yield Fold("Run details", [Facts(run_facts(of.episode))])
 
 
 def doing(episode: Episode, context: RunContext) -> str:
@@ -304,7 +304,7 @@ def run_facts(episode: Episode) -> Mapping[str, str]:
     for role, model in episode.head.models.items():
         models.setdefault(model, []).append(role)
     driven = {
-        "Led by": _leader(episode),
+        "Controlled by": _leader(episode),
         "Function": str(settings.get("function", "")) if led_by_function(episode) else "",
         "Graph": driver(episode) if led_by_graph(episode) else "",
     }
@@ -326,12 +326,12 @@ def _leader(episode: Episode) -> str:
     """Who drives the episode, if it is an MCP client or a goal; else ""."""
     settings: Mapping[str, Any] = episode.head.settings
     if led_by_client(episode):
-        return f"a client over MCP, {count(int(settings['trials']), 'try')} planned"
+        return f"an MCP client, {count(int(settings['trials']), 'try')} planned"
     if not led_by_goal(episode):
         return ""
     agent = settings["coding_agent"]
-    who = "an agent that was started" if agent == "run" else f"a session of {agent}"
-    return f"{who} towards a goal in {settings['folder']}"
+    who = "an agent started for" if agent == "run" else f"a session of {agent} with"
+    return f"{who} a goal in {settings['folder']}"
 
 
 def images_of(episode: Episode) -> Sequence[Image]:
@@ -351,7 +351,7 @@ def _journal(episode: Episode, calls: Sequence[Call]) -> Iterator[Block]:
         return
     lines = [
         Line(
-            "under way" if not call.done else f"{call.model}, {used(call.usage)}" if call.usage else "",
+            "in progress" if not call.done else f"{call.model}, {used(call.usage)}" if call.usage else "",
             strong=f"{call.number}. {call.move}: {one_line(call.name, 80)}",
             href=f"/runs/{episode.id}/steps/{call.number}",
         )
@@ -442,10 +442,10 @@ def _attempt(trial: Trial, level: int, of: _Context) -> Iterator[Block]:
     else:
         yield Heading(level, f"Changed since try {trial.parent}")
         if parent.attempt.output == attempt.output:
-            yield Line("Nothing: the attempt is the same.")
+            yield Line("No changes.")
         else:
             yield Diff(*(_HASHES.sub("", one.output) for one in (parent.attempt, attempt)))
-        yield Fold("The whole attempt", [Fence(attempt.output or "(empty)")])
+        yield Fold("Full attempt", [Fence(attempt.output or "(empty)")])
     if attempt.outcome:
         yield Line(f"The environment says{_outcome(attempt.outcome)}")
     for artifact in attempt.artifacts:
@@ -495,7 +495,7 @@ def _check(check: Check) -> Iterator[Block]:
 
 def _feedback(feedback: Feedback, level: int, of: _Context) -> Iterator[Block]:
     mark, word = verdict(feedback)
-    yield Heading(level, f"Feedback{f' of {feedback.source}' if feedback.source else ''}", mark, word)
+    yield Heading(level, f"Feedback{f' from {feedback.source}' if feedback.source else ''}", mark, word)
     findings = [finding for finding in findings_of(feedback) if finding.asked or finding.where]
     if findings:
         passed = [finding for finding in findings if finding.passed]
@@ -504,7 +504,7 @@ def _feedback(feedback: Feedback, level: int, of: _Context) -> Iterator[Block]:
         if folded:
             yield Fold(f"{count(len(passed), 'check')} passed", [Checks(passed)])
         if feedback.text:
-            yield Fold("The feedback as shown to the next try", [Fence(feedback.text)])
+            yield Fold("Feedback as shown to the next try", [Fence(feedback.text)])
     elif feedback.text:
         yield Fence(feedback.text)
     yield from _pictures(feedback.images, of)
