@@ -1,9 +1,9 @@
-"""Mulligan: second tries for language agents that have learned from the first.
+"""Mulligan retries language agents with the reason for the failure, and remembers what fixed it.
 
     episode = await mulligan.solve("Write a function add(a, b).", tests="tests.py", model="local", tries=4)
     print(episode.best.attempt.output)
 
-Everything named here is imported when it is first used, so that `import mulligan` costs next to nothing.
+Each name is imported when it is first used, so that `import mulligan` is fast.
 """
 
 from __future__ import annotations

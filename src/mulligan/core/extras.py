@@ -26,11 +26,11 @@ class MissingExtra(InvalidInput):
 
 
 def require(need: str, module: str, extra: str, *, distribution: str = "") -> None:
-    """Raises `MissingExtra` unless this module is installed, in a version that the extra accepts. Imports nothing.
+    """Raises `MissingExtra` unless this module is installed in a version that the extra accepts. Imports nothing.
 
     Args:
         need: see `MissingExtra`.
-        distribution: the package that contains the module, if it has another name.
+        distribution: the package that contains the module, if its name differs.
     """
     try:
         missing = find_spec(module) is None

@@ -11,14 +11,14 @@ from mulligan.core.records import Check, Episode, Past, Step
 
 @dataclass(frozen=True)
 class Ahead:
-    """An action that an actor is about to perform.
+    """An action that an actor is about to perform, for a foresight.
 
     Attributes:
-        past: what the strategy shows of the past in this try.
+        past: what this try sees of the past.
         action: the action, as a trajectory shows it.
         steps: the steps of this try so far.
         declared: whether the environment or the tool declares the action critical.
-        tools: what can be called here. Empty in an environment, where an action is a line.
+        tools: the tools that can be called. Empty in an environment, in which an action is a line of text.
     """
 
     episode: Episode
@@ -31,17 +31,20 @@ class Ahead:
 
 @runtime_checkable
 class Foresight(Protocol):
-    """Checks what could go wrong before a critical action.
+    """Checks what could go wrong, before a critical action.
 
-    A class may also have the attributes `checks` (the most checks of an episode, 5 without it) and `attended` (False:
-    no person is asked).
+    A class can also have the attributes `checks` (the maximum number of checks in an episode, default: 5) and
+    `attended` (False: no person is asked).
     """
 
     def critical(self, ahead: Ahead) -> str:
-        """Why the action is to be checked, such as "declared"; "" to perform it unchecked. It asks nobody, and its
-        answer depends on the argument alone."""
+        """Returns why the action must be checked, such as "declared"; "" to perform it unchecked.
+
+        This asks neither a model nor a person, and the result depends only on the argument."""
         ...
 
     async def check(self, ahead: Ahead, because: str) -> Check:
-        """What could go wrong, and what to do. The caller asks the person and sets `action`, `because` and `usage`."""
+        """Returns what could go wrong, and what to do. The caller asks the person and sets `action`, `because` and
+        `usage`.
+        """
         ...

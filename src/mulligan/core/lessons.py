@@ -75,34 +75,35 @@ class FieldUse:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A memory item that outlives its episode.
+    """An item in the bank, which outlives its episode.
 
     Attributes:
-        score: its relevance in one recall, 0 to 1. None outside a recall.
-        agent_id: the agent that it belongs to; "" is the unnamed agent.
+        score: the relevance in a recall, from 0 to 1. None outside a recall.
+        agent_id: the agent to which it belongs; "" is the unnamed agent.
         query: the task that it was learned from.
-        other_queries: up to `MAX_OTHER_QUERIES` further tasks that taught the same.
+        other_queries: up to `MAX_OTHER_QUERIES` further tasks from which the same was learned.
         experience: an id that the lessons of one extraction share.
-        confidence: 0 to 1, before any use.
+        confidence: the confidence before any use, from 0 to 1.
         created, last_used: seconds since the epoch.
-        uses: how often it was recalled.
-        support: how many exact duplicates it stands for, itself included.
-        kind: the kind of task that it was learned from, in free words (see `Task.kind`).
-        embedder: whose vector it has. None: it has none yet.
-        state: only active ones are recalled.
-        superseded_by: the lesson that it was merged into, or the fact that took its place.
+        uses: the number of recalls.
+        support: the number of exact duplicates that it represents, including itself.
+        kind: the kind of task from which it was learned (see `Task.kind`).
+        embedder: the embedder of its vector. None: it does not have a vector yet.
+        state: only active lessons are recalled.
+        superseded_by: the lesson into which it was merged, or the fact that replaced it.
         flags: why it was quarantined.
-        project: where a fact holds; "" if unknown.
+        project: the project for which a fact is true; "" if unknown.
         subject: what a fact is about, such as the name of a function.
-        confirmed: of a fact, whether an attempt that follows it has passed; of a query pair, whether a person said so.
-        to_check: why it may no longer hold, such as a change that was announced; "" if nothing speaks against it.
-        rests_on: ids of facts that it follows from.
-        pinned: a person wants it shown, so it is never withheld, and not retired for its effect.
+        confirmed: for a fact, whether an attempt that follows it has passed; for a query pair, whether a person
+            confirmed it.
+        to_check: why it may no longer be true, such as an announced change; "" if there is no doubt.
+        rests_on: the ids of the facts from which it follows.
+        pinned: whether a person pinned it. A pinned lesson is never withheld, and never retired for harm.
         ratings: people's scores, oldest first.
-        layer: what it is about (see `Layer`). A metacognitive one is recalled for any task of the agent, within a
-            bound; a tactical one only where the words or the kind of the task fit. "": not known.
-        date: when its content was true, in seconds since the epoch. None: when it was stored.
-        expires: when it stops being recalled. None: never.
+        layer: its layer (see `Layer`). Some metacognitive lessons are recalled for any of the agent's tasks; a tactical
+            lesson only if the task's words or kind match. "": unknown.
+        date: the time at which its content was true, in seconds since the epoch. None: the time when it was stored.
+        expires: the time from which it is no longer recalled. None: it does not expire.
     """
 
     id: Annotated[str, FieldUse("id", column=True)]
@@ -142,7 +143,7 @@ class Lesson:
 
     @property
     def time(self) -> float:
-        """When its content was true, as far as is known."""
+        """The time at which its content was true, as far as it is known."""
         return self.created if self.date is None else self.date
 
     def is_expired(self, at: float) -> bool:
@@ -199,16 +200,16 @@ Order: TypeAlias = Literal["newest", "uses", "worth", "harm"]
 
 @dataclass(frozen=True)
 class Selection:
-    """Which lessons to list. None does not filter.
+    """Selects the lessons to list. None does not filter.
 
     Attributes:
-        prefix: how their ids begin.
-        before: the id of a lesson; selects older ones.
-        keys: selects those that have one of these (`Addition.keys`); what this costs does not grow with the bank.
-        kind: selects those of tasks of this kind (see `same_kind`).
-        expired: selects those that have expired by now, or the others.
-        order: newest first; or by uses, most first; by measured worth, best first ("worth") or worst first ("harm").
-            Lessons without a measure are last. `before` needs the order of age; the others are paged by `offset`.
+        prefix: the beginning of their ids.
+        before: the id of a lesson; selects older lessons.
+        keys: selects lessons with one of these keys (`Addition.keys`). The cost does not grow with the bank.
+        kind: selects lessons for this kind of task (see `same_kind`).
+        expired: selects lessons that have expired (True) or have not (False).
+        order: newest first; by uses, most first; or by measured worth, best first ("worth") or worst first ("harm"),
+            with unmeasured lessons last. `before` requires the order by age; page the others with `offset`.
     """
 
     states: tuple[LessonState, ...] = ("active",)
@@ -239,7 +240,7 @@ def annotations_of(cls: type) -> Mapping[str, tuple[Any, Any]]:
 
 
 def lesson_fields() -> Mapping[str, tuple[Any, InputField]]:
-    """The fields of a lesson that people write: the type of each, and what it is for."""
+    """Returns the lesson fields that people write, with the type and purpose of each."""
     return annotations_of(LessonFields)
 
 

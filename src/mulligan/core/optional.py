@@ -69,7 +69,7 @@ def with_defaults(thing: object, whole: type[T]) -> T:
 
 
 def measuring(bank: object) -> MeasuringBank:
-    """The bank, with defaults for what a bank that counts outcomes has besides."""
+    """Returns the bank, with defaults for the additional methods of a bank that counts outcomes."""
     return with_defaults(bank, MeasuringBank)
 
 

@@ -21,7 +21,7 @@ _ROLES = ("system", "user", "assistant")
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt: its messages as pairs of role and text. `sha256` is that of the file; `slots` are its placeholders."""
+    """A prompt: its messages as pairs of role and text. `sha256` is the file's hash; `slots` are the placeholders."""
 
     name: str
     parts: tuple[tuple[str, str], ...]
@@ -30,7 +30,9 @@ class Prompt:
 
     @classmethod
     def parse(cls, name: str, text: str) -> Prompt:
-        """Raises `InvalidInput` for a file without messages, an unknown role, or text before the first message."""
+        """Parses a file. Raises `InvalidInput` if it has no messages, an unknown role, or text before the first
+        message.
+        """
         text = text.replace("\r\n", "\n")
         pieces = _HEAD.split(text)
         if pieces[0].strip():
@@ -49,7 +51,7 @@ class Prompt:
         return frozenset(slot for _, text in self.parts for slot in _SLOT.findall(text))
 
     def check(self, *allowed: str) -> Prompt:
-        """The prompt itself. Raises `InvalidInput` for a placeholder that is not one of `allowed`."""
+        """Returns the prompt. Raises `InvalidInput` if it contains a placeholder that is not in `allowed`."""
         for slot in sorted(self.slots - set(allowed)):
             raise InvalidInput(
                 f"Prompt {self.name}: {{{{{slot}}}}} is not available here; use {', '.join(sorted(allowed))}."
@@ -57,21 +59,23 @@ class Prompt:
         return self
 
     def with_examples(self, examples: Prompt | None) -> Prompt:
-        """The prompt with worked examples after its system message, as turns of their own and word for word.
+        """Returns the prompt with worked examples after the system message, as separate turns and word for word.
 
-        As separate turns, a small model does not mistake an example for the case at hand.
+        This way, a small model does not mistake an example for the current task.
         """
         return self if examples is None else replace(self, examples=examples.parts)
 
     def render(self, **values: str) -> tuple[Message, ...]:
-        """The messages with these values, without empty ones."""
+        """Returns the messages with these values, without empty messages."""
         leading = sum(1 for _ in takewhile(lambda part: part[0] == "system", self.parts))
         filled = [(role, _fill(text, values)) for role, text in self.parts]
         messages = (*filled[:leading], *self.examples, *filled[leading:])
         return tuple(Message(role, text) for role, text in messages if text)  # pyright: ignore[reportArgumentType]
 
     def text(self, **values: str) -> str:
-        """The messages as one text, for a program that takes its prompt as a file: without NUL, ended by a newline."""
+        """Returns the messages as one text, for a program that reads its prompt from a file, without NUL characters and
+        with a final newline.
+        """
         return "\n\n".join(message.text for message in self.render(**values)).replace("\0", "") + "\n"
 
 

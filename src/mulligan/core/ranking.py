@@ -17,12 +17,12 @@ Array: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Ranked:
-    """Rows of the candidates, best first, with their relevance (0 to 1).
+    """The rows of candidates, best first, with their relevance (0 to 1).
 
     Attributes:
-        filtered: how many rows were held back.
-        threshold: the one that was applied, if any.
-        nearest: the row with the best score among those that were held back.
+        filtered: the number of rows that were held back.
+        threshold: the threshold that was applied, if any.
+        nearest: the held-back row with the highest score.
         nearest_score: its relevance.
     """
 
@@ -47,7 +47,7 @@ class Ranked:
 
 
 class Candidates(Protocol):
-    """The active lessons that a query is compared with, as columns of shape (n,), and the query's scores over them.
+    """The active lessons to compare with a query, as columns with the shape (n,), and the query's scores for them.
 
     Attributes:
         experience: texts.
@@ -55,7 +55,7 @@ class Candidates(Protocol):
         uses: int.
         created, now: seconds since the epoch.
         confidence: 0 to 1.
-        worth: the measured probability that showing the lesson helps; nan if it was not measured.
+        worth: the measured probability that showing the lesson helps; nan if it has not been measured.
     """
 
     n: int
@@ -69,46 +69,53 @@ class Candidates(Protocol):
     now: float
 
     def semantic(self, of: Literal["lesson", "query"] = "lesson") -> Array | None:
-        """Cosine of the query with each lesson, or with the task that it was learned from, shape (n,), -1 to 1; nan
-        where there is no vector. None: there is no embedder, or not one vector."""
+        """The cosines of the query with the lessons, or with their tasks, with the shape (n,), from -1 to 1.
+
+        A lesson without a vector has nan. None: there is no embedder, or there are no vectors."""
         ...
 
     def lexical(self) -> Array:
-        """BM25 of the query with each lesson, shape (n,), at least 0, by the statistics of these lessons alone."""
+        """The BM25 scores of the lessons, with the shape (n,), at least 0. The statistics are those of these lessons
+        alone.
+        """
         ...
 
     def coverage(self) -> Array:
-        """The share of the query's words that each lesson contains, weighted by rarity, shape (n,), 0 to about 1."""
+        """The share of the query's words in each lesson, weighted by rarity, with the shape (n,), from 0 to about 1."""
         ...
 
     def alike(self, rows: Sequence[int]) -> Array | None:
-        """Cosines between these lessons, shape (k, k); None without vectors."""
+        """Returns the cosines between these lessons, with the shape (k, k); None without vectors."""
         ...
 
     def relevance(self, scores: Array, by: Literal["lesson", "query", "lexical"]) -> Array:
-        """Scores as relevance, 0 to 1; nan stays nan.
+        """Converts scores to relevances, from 0 to 1; nan stays nan.
 
-        The relevance is the share of banks of this size without a fitting lesson whose best score is lower, as measured
-        for this embedder, or for words. Given the scores of all candidates, those with all words of the query get 1.
+        The relevance is the share of banks of this size, without a relevant lesson, whose best score is lower, as
+        measured for this embedder or for words. If the scores of all candidates are given, those with all of the
+        query's words have the relevance 1.
         """
         ...
 
     def by_words(self) -> Array:
-        """Relevance by words alone, shape (n,): the greater of the relevance of BM25 and the share of the task's words
-        that a lesson contains, weighted by how rare they are in general."""
+        """Returns the relevance by words alone, with the shape (n,).
+
+        This is the greater of the relevance by BM25 and the share of the task's words in a lesson, weighted by their
+        general rarity."""
         ...
 
 
 @runtime_checkable
 class Retrieval(Protocol):
-    """`rank` is pure. threshold: the caller's own, or a preset, or None for the strategy's.
+    """Ranks the candidates for a query. `rank` is pure. threshold: the caller's value, a preset, or None for the
+    strategy's.
 
-    experiences: whether `top_k` counts experiences of several lessons (the paper) and not lessons.
+    experiences: whether `top_k` counts experiences of several lessons (as in the paper) instead of lessons.
     """
 
     @property
     def queries(self) -> bool:
-        """Whether it compares with the past tasks' queries, so that their vectors are loaded."""
+        """Whether it compares with past tasks' queries, so that their vectors are loaded."""
         ...
 
     def rank(self, among: Candidates, top_k: int, threshold: float | None = None) -> Ranked: ...
@@ -116,28 +123,34 @@ class Retrieval(Protocol):
 
 @runtime_checkable
 class Deduplication(Protocol):
-    """Decides which of an agent's lessons say nearly the same as a new one. Exact duplicates fold without it."""
+    """Finds an agent's lessons that are nearly the same as a new one. Exact duplicates are folded without it."""
 
     def near(self, new: Lesson, among: Candidates, similarities: Array) -> Sequence[int]:
-        """Rows that are near-duplicates of the new lesson, nearest first; similarities: its cosines, shape (n,)."""
+        """Returns the rows of near-duplicates of the new lesson, nearest first. similarities: cosines, with the shape
+        (n,).
+        """
         ...
 
 
 @runtime_checkable
 class Merging(Protocol):
-    """Makes one lesson of several that are alike.
+    """Merges several similar lessons into one.
 
-    A class that asks a model may set `sampling`; the default temperature is 0.7.
+    A class that asks a model can set `sampling`. The default temperature is 0.7.
     """
 
     def group(self, lesson: Lesson, alike: Sequence[tuple[Lesson, float]]) -> Sequence[Lesson]:
-        """Which of these (with their similarity to the lesson) are merged with it, itself included; empty: none."""
+        """Returns which of these lessons (given with their similarity) to merge with the lesson, including it; empty:
+        none.
+        """
         ...
 
     def ask(self, lessons: Sequence[Lesson]) -> Question | None:
-        """The question to a model that merges them; None if no model is needed."""
+        """Returns the question for a model that merges them; None if no model is needed."""
         ...
 
     def take(self, lessons: Sequence[Lesson], answer: Json) -> Lesson:
-        """The merged lesson, without id, agent or times. answer: None where `ask` gave None. Raises `BadAnswer`."""
+        """Returns the merged lesson, without id, agent or times. answer: None if `ask` returned None. Raises
+        `BadAnswer`.
+        """
         ...

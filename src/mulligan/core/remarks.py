@@ -11,15 +11,15 @@ from mulligan.core.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Edit:
-    """What a person decided about a reflection, and what it was before.
+    """A person's decision about a reflection, and the reflection before it.
 
     Attributes:
-        decision: taken: it is shown unchanged, even if it had been withheld. edited: its text was changed. written: the
-            person wrote another one. vetoed: no later trial is shown it.
+        decision: "taken": it is shown unchanged, even if it had been withheld. "edited": its text was changed.
+            "written": the person wrote another one. "vetoed": later trials do not see it.
         by: who decided.
         at: when, in seconds since the epoch.
-        before: the text until then.
-        withheld: why it was withheld until then.
+        before: the earlier text.
+        withheld: why it had been withheld.
     """
 
     decision: Literal["taken", "edited", "written", "vetoed"]
@@ -55,10 +55,10 @@ class Rating:
 
 @dataclass(frozen=True)
 class Condensed:
-    """One lesson that a model wrote in place of several reflections of an episode.
+    """A lesson that a model wrote to replace several of an episode's reflections.
 
     Attributes:
-        trials: whose lessons it stands for, by number; 0 is for lessons from before the episode.
+        trials: the numbers of the trials whose lessons it replaces; 0 stands for lessons from before the episode.
         by: the id of the model.
     """
 

@@ -14,21 +14,21 @@ Role: TypeAlias = "Literal['user', 'assistant', 'tool', 'system']"
 
 
 class Turn(NamedTuple):
-    """One thing that was said or done.
+    """One turn of a conversation: something that was said or done.
 
-    user: what a person said. assistant: what the agent said; with `tool`, the arguments of its call of this tool. tool:
-    the result of a tool. system: the system prompt, from which nothing is learned.
+    The role `user` is for what a person said, `assistant` for what the agent said or, with `tool`, the arguments of its
+    call to this tool, `tool` for a tool's result, and `system` for the system prompt, from which nothing is learned.
 
-    A format gives a call and its result as two turns. `sessions.happenings.happened` joins them: the result then has
-    `command`, `output` and `subagent`, too.
+    A format returns a call and its result as two turns. `sessions.happenings.happened` joins them, so that the result
+    also has `command`, `output` and `subagent`.
 
     Attributes:
-        id: of the call that this turn makes or answers, or of the message, if the format has ids.
-        failed: of a result, whether the call failed. None: unknown.
+        id: the id of the call that this turn makes or answers, or of the message, if the format has ids.
+        failed: for a result, whether the call failed. None: unknown.
         at: seconds since the epoch; 0 if unknown.
-        folder: the working folder then; "" if unknown.
-        command: what the tool was called with: the command line, or the path of a file.
-        output: the result of the tool, or the lines that an edit removed and added.
+        folder: the working folder at that time; "" if unknown.
+        command: the command line or file path with which the tool was called.
+        output: the tool's result, or the lines that an edit removed and added.
         subagent: the type of the sub-agent that made the call; "" for the main agent.
     """
 

@@ -19,15 +19,15 @@ TOKENS_PER_WORD = 1.5
 
 
 class Condensing:
-    """Wraps a reflector. If its lessons exceed the strategy's budget, a model condenses the older ones.
+    """A reflector that wraps another. If the lessons exceed the strategy's budget, a model condenses the older ones.
 
-    The newest lesson stays as it is, if there is room for it. The record keeps all lessons. If a condensed lesson is
-    empty or too long, the model is asked once more. If that fails too, the strategy leaves out the least useful
-    lessons, and a note in the record says so.
+    The newest lesson is kept unchanged if there is room for it. The record contains all lessons. If a condensed lesson
+    is empty or too long, the model is asked once more. If that also fails, the strategy omits the least useful lessons,
+    and the record contains a note.
 
     Args:
-        inner: The reflector that draws the lessons.
-        budget: The strategy's budget for the lessons that a trial is shown.
+        inner: The reflector that writes the lessons.
+        budget: The strategy's budget for the lessons that a trial sees.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Condensing:
         )
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Condensed:
-        """The condensed lesson. Raises `BadAnswer` if it is empty or too long."""
+        """Returns the condensed lesson. Raises `BadAnswer` if it is empty or too long."""
         (episode,) = episodes
         text = " ".join(answer.partition(FENCE)[0].split()) if isinstance(answer, str) else ""
         if not text:

@@ -13,7 +13,7 @@ from mulligan.core.records import Episode, Json, Reflection
 
 @dataclass(frozen=True)
 class Choice:
-    """What a person decided: see `Edit`. text: of a lesson that was edited or written. by: who decided."""
+    """A person's decision: see `Edit`. text: the text of a lesson that was edited or written. by: who decided."""
 
     decision: Literal["taken", "edited", "written", "vetoed"]
     text: str = ""
@@ -25,9 +25,9 @@ Decide: TypeAlias = Callable[[Episode, Reflection], Awaitable[Choice]]
 
 
 class Edited:
-    """A reflector around another one, whose reflections a person takes, edits, writes anew or vetoes.
+    """A reflector that wraps another, and whose reflections a person accepts, edits, replaces or vetoes.
 
-    The answer is a step of the journal: a resumed episode asks only for what was not answered.
+    The answers are recorded in the journal: a resumed episode asks only questions that were not answered.
     """
 
     def __init__(self, inner: Reflector, *, journal: Journal, decide: Decide) -> None:

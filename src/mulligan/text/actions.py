@@ -27,7 +27,7 @@ _MARKS = "`*"
 
 
 class Action(NamedTuple):
-    """An action. `name` is in lower case, and `argument` has no white space around it and is never empty."""
+    """An action. `name` is in lower case, and `argument` is stripped and never empty."""
 
     name: str
     argument: str
@@ -41,10 +41,10 @@ class Turn(NamedTuple):
 
 
 def parse_action(line: str) -> Action | None:
-    """Returns the action of a line; None if there is none.
+    """Returns the action in a line, or None if there is none.
 
     An `Action 1:` before it, Markdown around it and punctuation after it are ignored. The last bracket closes the
-    argument, so that an argument may contain brackets.
+    argument, so an argument can contain brackets.
     """
     match = _FORM.fullmatch(_bare(line))
     argument = match[2].strip() if match else ""

@@ -19,7 +19,7 @@ def calls_in(line: str, read: Callable[[ast.expr], T]) -> tuple[T, ...] | None:
     """Returns the calls in a line such as `a(x=1)`, `a(x=1), b()` or `[a(x=1)]`, or None for any other text.
 
     Args:
-        read: reads one call. Raises `ValueError` for any other expression.
+        read: a function that parses one call, and raises `ValueError` for any other expression.
     """
     tree = parsed(line.strip(" \t`")) if len(line) <= MAX_CHARACTERS else None
     if tree is None or len(tree.body) != 1 or not isinstance(statement := tree.body[0], ast.Expr):
@@ -45,7 +45,9 @@ def call_parts(node: ast.expr) -> tuple[str, dict[str, Any]]:
 
 
 def literal(node: ast.expr) -> ast.expr:
-    """Returns the expression with its names replaced by constants or texts. Raises `ValueError` if it is no literal."""
+    """Returns the literal's value, with names converted to constants or strings. Raises `ValueError` if it is not a
+    literal.
+    """
     node = _NameReplacer().visit(node)
     ast.literal_eval(node)
     return node

@@ -45,10 +45,10 @@ def findings_of(feedback: Feedback | None) -> tuple[Finding, ...]:
 
 
 def failed_findings(episode: Episode) -> tuple[Finding, ...]:
-    """Returns the failed checks of the newest trials, the newest trial's first.
+    """Returns the checks that the newest trials failed, those of the newest trial first.
 
-    Each check occurs once, with the result of its last failure. A check that a later trial passed stays: what it
-    expects still holds.
+    Each check is included once, with the result of its last failure, even if a later trial passed it, because what it
+    expects is still true.
     """
     findings: dict[tuple[str, str], Finding] = {}
     for trial in reversed(episode.trials[-MAX_TRIALS:]):
@@ -61,8 +61,8 @@ def failed_findings(episode: Episode) -> tuple[Finding, ...]:
 def recall_with_evidence(evidence: Iterable[Finding], recall: Recall | None) -> Recall | None:
     """Returns the recall to show with this evidence.
 
-    If a check of the evidence states what it expects, the recall omits facts that the evidence contains, and doubtful
-    facts about checks of other tasks: a model that failed with such a fact would follow it again.
+    If a check in the evidence states what it expects, the recall omits facts that the evidence contains, and doubtful
+    facts about other tasks' checks, because a model that failed with such a fact would follow it again.
     """
     if recall is None or recall.retry_prompt is None:
         return recall

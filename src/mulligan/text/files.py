@@ -9,14 +9,14 @@ from mulligan.core.errors import InvalidInput
 
 
 def read_text(file: Path, name: str = "", *, newline: str | None = "") -> str:
-    """Returns the text of a UTF-8 file, without a byte order mark.
+    """Returns the text of a UTF-8 file without its byte order mark.
 
     Args:
-        name: the name of the file in errors; "" for its path.
-        newline: as for `open`: "" keeps line endings, None makes each a line feed.
+        name: the file's name in errors; "" for its path.
+        newline: as for `open`: "" keeps line endings, and None converts them to line feeds.
 
     Raises:
-        InvalidInput: the file cannot be read, is not UTF-8, or is a device or a pipe that may never end.
+        InvalidInput: the file cannot be read, is not UTF-8, or is a device or pipe, which may never end.
     """
     try:
         if endless := _endless(file):

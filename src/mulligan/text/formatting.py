@@ -37,7 +37,7 @@ def fenced(text: str, language: str = "") -> str:
 
 
 def task_text(task: Task) -> str:
-    """Returns the prompt, and the inputs with their names."""
+    """Returns the prompt and the named inputs as text."""
     inputs = "\n".join(f"{name}: {value}" for name, value in task.inputs.items())
     return f"{task.prompt.strip()}\n\n{inputs}".strip()
 
@@ -112,9 +112,9 @@ def observed_text(step: Step) -> str:
 
 
 def attempt_text(attempt: Attempt, *, tokens: int = TOKENS, language: str = "") -> str:
-    """Returns the attempt for a prompt: its trajectory, with the longest observations shortened, and its output.
+    """Returns an attempt as text for a prompt: its trajectory, with the longest observations shortened, and its output.
 
-    An output that is the trajectory's last action is not repeated.
+    If the output is the trajectory's last action, it is not repeated.
     """
     steps = trajectory_text(truncate(attempt.steps, tokens))
     answer = output_of(attempt)
@@ -126,7 +126,7 @@ def attempt_text(attempt: Attempt, *, tokens: int = TOKENS, language: str = "") 
 
 
 def feedback_text(feedback: Feedback | None, *, tokens: int = TOKENS) -> str:
-    """Returns the text of the feedback, with a label that says whether there was a verdict."""
+    """Returns the feedback's text, with a label that states whether there was a verdict."""
     if feedback is None or not feedback.text.strip():
         return ""
     unknown = " (no verdict)" if feedback.passed is None else ""
@@ -136,8 +136,8 @@ def feedback_text(feedback: Feedback | None, *, tokens: int = TOKENS) -> str:
 def evidence_text(findings: Sequence[Finding], *, tokens: int = TOKENS) -> str:
     """Returns the failed checks of earlier trials, fenced and labelled, or "" if there are none.
 
-    The first finding is always included, and the others while they fit; a last line counts those left out. A long
-    finding keeps its beginning and its end, where programs print their errors.
+    The first finding is always included, and others while they fit. The last line gives the number of those omitted. A
+    long finding keeps its beginning and its end, where programs usually print errors.
     """
     lines: list[str] = []
     left = tokens
@@ -153,7 +153,7 @@ def evidence_text(findings: Sequence[Finding], *, tokens: int = TOKENS) -> str:
 
 
 def reflections_text(reflections: Iterable[str]) -> str:
-    """Returns a list with each reflection as one line, in order."""
+    """Returns a list of the reflections as text, with one line for each, in order."""
     return "\n".join(f"- {' '.join(text.split())}" for text in reflections if text.strip())
 
 
@@ -172,9 +172,9 @@ def lessons_text(reflections: Sequence[Reflection]) -> str:
 
 
 def past_text(past: Past, *, tokens: int = TOKENS, language: str = "") -> str:
-    """Returns what the strategy shows: the previous attempt with its feedback, the evidence, and the lessons.
+    """Returns what the strategy shows as text: the previous attempt with its feedback, the evidence, and the lessons.
 
-    A first trial has no past, so that its prompt is the task alone.
+    The first trial has no past, so its prompt contains only the task.
     """
     parts: list[str] = []
     if past.last:

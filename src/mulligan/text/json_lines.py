@@ -15,9 +15,9 @@ from mulligan.core.records import Json
 
 
 def objects(raw: bytes, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yields the objects in these bytes, which may be gzipped, with their line numbers. Blank lines are skipped.
+    """Yields the objects in these bytes, which can be gzipped, with their line numbers. Blank lines are skipped.
 
-    `name` is the file's, for errors. Raises `InvalidInput`.
+    name: the file's name, for errors. Raises `InvalidInput`.
     """
     try:
         text = (gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw).decode("utf-8-sig")
@@ -36,7 +36,7 @@ def objects(raw: bytes, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def text_in(name: str, line: int, row: Mapping[str, Any], *keys: str) -> str:
-    """Returns the text of the first of these keys that has one. Raises `InvalidInput` if none has."""
+    """Returns the text of the first of these keys that has one. Raises `InvalidInput` if none does."""
     for key in keys:
         if isinstance(value := row.get(key), str):
             return value

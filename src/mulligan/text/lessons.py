@@ -32,13 +32,13 @@ def size(reflections: Sequence[Reflection]) -> int:
 
 @dataclass(frozen=True)
 class LessonBudget:
-    """The limits of the lessons that a trial is shown, and how to choose among more lessons.
+    """The limits for the lessons that a trial sees, and how to choose among more lessons.
 
     Attributes:
         window: the maximum number of lessons; None for no limit.
-        tokens: the maximum number of their tokens in total, estimated; None for no limit.
-        overflow: "newest" shows the newest lessons; "useful" leaves out old, poor and repetitive ones; "condense" shows
-            the lesson that a model made of them in the reflect move, or does the same as "useful" if there is none.
+        tokens: the maximum total number of tokens (estimated); None for no limit.
+        overflow: "newest" shows the newest lessons; "useful" omits old, poor and repetitive lessons; "condense" shows
+            the lesson into which a model condensed them or, if there is none, does the same as "useful".
         earlier: reflections on trials of the task before this episode, oldest first.
 
     Raises:
@@ -60,7 +60,7 @@ class LessonBudget:
             )
 
     def chosen(self, episode: Episode) -> tuple[Reflection, ...]:
-        """Returns the lessons that the next trial is shown, oldest first, within the limits."""
+        """Returns the lessons that the next trial sees, oldest first, within the limits."""
         if self.overflow == "newest":
             reflections = (*map(Reflection, self.earlier), *episode.newest_reflections(self.window))
             lessons = newest(reflections, self.window)
@@ -69,7 +69,7 @@ class LessonBudget:
         return self._most_useful(lessons) if self.is_exceeded(lessons) else lessons
 
     def candidates(self, episode: Episode) -> tuple[Reflection, ...]:
-        """Returns all lessons, oldest first, with a condensed lesson in place of those that it replaces."""
+        """Returns all lessons, oldest first, with condensed lessons instead of those that they replace."""
         lessons = [*map(Reflection, self.earlier)]
         condensed = condensed_of(episode) if self.overflow == "condense" else None
         replaced = condensed.trials if condensed else ()

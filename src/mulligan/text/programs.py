@@ -34,10 +34,12 @@ NAMES = {"py": "python", "rs": "rust"}
 
 
 def program(completion: str, task: str, language: Language = "py", *, is_code: bool = False) -> str:
-    """Returns the program in a completion of this task, with the parts of the task that it lacks: the function's
-    beginning, helpers, imports. Text without code is returned stripped. Never raises.
+    """Returns the program in a completion, with any missing parts from the task: the function's beginning, helpers and
+    imports.
 
-    is_code: The completion is code alone, which was extracted before.
+    Text without code is returned stripped. Never raises an exception.
+
+    is_code: Whether the completion is already extracted code.
     """
     whole = _whole_rust if language == "rs" else _whole_python
     if is_code:
@@ -51,9 +53,9 @@ def program(completion: str, task: str, language: Language = "py", *, is_code: b
 
 
 def typed(code: str) -> str:
-    """Returns the code after an import of the names of `typing` that it uses but never binds.
+    """Returns the code, preceded by an import of the `typing` names that it uses but does not define.
 
-    Reflexion's code runs all programs after `from typing import *`, and its models relied on that.
+    Reflexion's code runs all programs after `from typing import *`, and its models relied on this.
     """
     names = sorted(unbound(code) & _TYPING)
     return with_preamble(code, f"from typing import {', '.join(names)}") if names else code
@@ -68,9 +70,9 @@ def meaning_solution(tests: str, name: str | None) -> str:
 
 
 def runs_by_itself(tests: str, name: str) -> str:
-    """Returns hidden tests with a call of their function `check`, unless they call one of their functions themselves.
+    """Returns hidden tests with a call to their function `check`, unless they already call one of their functions.
 
-    A call under `if __name__ == ...` does not count, since tests are not run as a program.
+    A call under `if __name__ == ...` does not count, because the tests are not run as a script.
     """
     tests = meaning_solution(tests, name)
     tree = parsed(tests)

@@ -84,10 +84,10 @@ def extract_code(text: str, name: str | None = None) -> str:
 
 
 def asked_for(task: str) -> str | None:
-    """Returns the name of the function that a task asks for.
+    """Returns the name of the function that a task requests.
 
-    If the task is code, as HumanEval's are, it is the last function, since helpers come first. Otherwise it is the one
-    that the task names as in `def f(` or `function f(`.
+    If the task is code, as in HumanEval, this is the last function, because helpers come first. Otherwise, it is the
+    one in `def f(` or `function f(`.
     """
     tree = parsed(task)
     names = [node.name for node in tree.body if isinstance(node, FUNCTIONS)] if tree else []
@@ -97,7 +97,7 @@ def asked_for(task: str) -> str | None:
 
 
 def parsed(text: str) -> ast.Module | None:
-    """Returns the tree of Python code, or None if it does not parse."""
+    """Returns the syntax tree of Python code, or None if the code cannot be parsed."""
     tree = parse(text)
     return tree if isinstance(tree, ast.Module) else None
 

@@ -67,17 +67,18 @@ def quality_of(
     examples: Iterable[str] = (),
     answers: Iterable[str] = (),
 ) -> Quality:
-    """Scores a reflection from 0 to 1, higher is better.
+    """Returns the quality of a reflection, with a score from 0 to 1. Higher is better.
 
-    Unknown parts are left out: `new` without an earlier reflection, `original` without an example, `no_leak` without an
-    answer, `specific` if the trial has no details to name, `causal` and `actionable` in a text without English words.
+    Unknown parts are omitted: `new` without an earlier reflection, `original` without an example, `no_leak` without an
+    answer, `specific` if the trial has no details to mention, and `causal` and `actionable` in a text without English
+    words.
 
     Args:
         reflection: the text to score.
         trial: the texts of its trial: the task, the attempt with its steps, and the feedback.
         earlier: the earlier reflections on the same task.
-        examples: the worked examples that the reflection's writer was shown.
-        answers: the oracle's answers, which the next trial must not see.
+        examples: the worked examples that the writer of the reflection saw.
+        answers: the oracle's answers, which the next trial must not learn.
     """
     about = "\n".join(text[:MAX_CHARACTERS] for text in trial)
     parts: dict[str, float | None] = {
@@ -168,7 +169,7 @@ def _oracle_answers(episode: Episode) -> tuple[str, ...]:
 
 
 def fault(reflection: str, *, trial: Iterable[str], examples: Iterable[str] = (), earlier: Iterable[str] = ()) -> str:
-    """Says why a reflection should not be shown.
+    """Returns why a reflection should not be shown.
 
     Args:
         reflection: the text to check.

@@ -299,6 +299,6 @@ def account_text(account: Account) -> str:
 
 
 def episode_text(episode: Episode, tokens: int = 600) -> str:
-    """The account of an episode within about this many tokens: whether it passed, the task, and what was done."""
+    """Returns an account of an episode in about this many tokens: whether it passed, the task, and what was done."""
     text = "\n\n".join(render([episode], tokens))
     return account_text(Account(episode.id, "", 0.0, text, episode.solved if episode.judged else None))
