@@ -161,7 +161,7 @@ def options_page() -> str:
 def _option_row(it: Option) -> str:
     flags = ", ".join(f"`{flag}`" for flag in it.flags) or "–"
     python = f"{it.name}: {it.kind} = {it.default!r}".replace("|", "\\|")
-    help = f"The same as `{it.same_as}`." if it.same_as else it.help.replace("|", "\\|")
+    help = f"Same as `{it.same_as}`." if it.same_as else it.help.replace("|", "\\|")
     short = f" Short for `{it.into}`." if it.into else ""
     return f"| {flags} | `{python}` | {help}{short} |"
 

@@ -338,7 +338,7 @@ class Roles(Options):
 
     Attributes:
         tries: Maximum number of tries, including the first (default: 4).
-        trials: Another name for tries.
+        trials: Same as --tries.
         strategy: What the next try sees (default: evidence_and_reflexion).
         reflect_model: The model that reflects (default: the same as model).
         judge_model: The model that judges (default: the same as model).
@@ -388,7 +388,7 @@ class Cast(Options):
     Attributes:
         judge: The judge, such as exact_match:42, human or ./mine.py. In Python, it can also be an object, the Path of a
             test file, or a function that takes the answer, or the task and the answer.
-        evaluator: Another name for judge.
+        evaluator: Same as --judge.
         actor: The actor, which makes the attempts: complete (default), "command:claude -p", ./mine.py, …
         reflector: The reflector, which reflects on failed tries: verbal (default; uses a model), self, …
         vision_model: The model that describes images to models that cannot read them.

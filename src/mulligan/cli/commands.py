@@ -35,14 +35,14 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Set up": {
         "doctor": (
             "cli.doctor",
-            "Check what works on this machine (sandbox, store, models), and explain how to fix the rest.",
+            "Check what works on this machine (sandbox, store, models) and explain how to fix the rest.",
         ),
         "models": (
             "cli.models",
             "List, pull and remove the weights of local models and embedders, and list providers.",
         ),
         "init": ("cli.scaffold", "Create a project in FOLDER (default: the working folder)."),
-        "add": ("cli.scaffold", "Write a new agent or skill, named NAME, that works right away."),
+        "add": ("cli.scaffold", "Write a new, ready-to-run agent or skill named NAME."),
         "lint": ("cli.lint", "Check a project, an agent, a skill, or one of their files."),
         "trust": (
             "cli.trust",
@@ -54,7 +54,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Benchmarks, graphs, servers": {
         "bench": ("bench.commands", "Run benchmarks and score their cases against hidden targets."),
         "strategies": ("cli.strategies", "Show or reset what adaptive strategies have learned."),
-        "graph": ("graphs.command", "Query graph databases, load them from files, or write a sample."),
+        "graph": ("graphs.command", "Query graph databases, load them from files, or write a sample graph."),
         "ask-graph": (
             "langgraph.command",
             "Answer QUESTION from a graph database: write a query, run it, examine the rows, and improve the query.",
@@ -64,7 +64,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Help": {
         "docs": (
             "cli.docs",
-            "Show PAGE of the documentation, such as `mulligan docs memory` (default: the overview).",
+            "Show the documentation page PAGE, for example with `mulligan docs memory` (default: the overview).",
         ),
         "help": (
             "cli.main",

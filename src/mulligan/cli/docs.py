@@ -55,10 +55,10 @@ def page_of(name: str) -> tuple[str, Path]:
 @click.argument("page", default=FIRST)
 @click.option("--list", "lists", is_flag=True, help="List the pages with their titles.")
 @click.option(
-    "--browser", is_flag=True, help="Build the site (with the `docs` extra), and open the page in the browser."
+    "--browser", is_flag=True, help="Build the site (requires the `docs` extra) and open the page in a browser."
 )
 def docs(page: str, lists: bool, browser: bool) -> None:
-    """Show PAGE of the documentation, such as `mulligan docs memory` (default: the overview).
+    """Show the documentation page PAGE, for example with `mulligan docs memory` (default: the overview).
 
     The pages ship with Mulligan and need no network access. If the output is not a terminal, the page is
     printed as Markdown.

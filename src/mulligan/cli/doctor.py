@@ -12,7 +12,7 @@ from mulligan.cli.terminal import columns, emit, symbol
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
-    """Check what works on this machine (sandbox, store, models), and explain how to fix the rest.
+    """Check what works on this machine (sandbox, store, models) and explain how to fix the rest.
 
     Exit status: 0 if everything that Mulligan needs by default works, otherwise 1.
     """

@@ -58,7 +58,12 @@ class GoalCommand(click.Command):
     metavar="PATH",
     help="A file or folder that the check sees as it was when the goal was set. Repeatable.",
 )
-@click.option("--sandbox", metavar="LEVEL", default="auto", help="Sandbox level, as for solve: auto (default) or none.")
+@click.option(
+    "--sandbox",
+    metavar="LEVEL",
+    default="auto",
+    help="Sandbox level: auto (default), none, or another level, as for solve.",
+)
 @click.option("--no-first-check", is_flag=True, help="Do not run the check when the goal is set.")
 @click.option("--tests", metavar="FILE", help="Judge with a copy of this test file instead of running a command.")
 @click.option(
@@ -69,14 +74,16 @@ class GoalCommand(click.Command):
 )
 @click.option("--judge-model", metavar="MODEL", help="The model that judges (default: your configured model).")
 @click.option(
-    "--maximise", metavar="COMMAND", help="A command whose output ends with the score, a number. Requires --at-least."
+    "--maximise",
+    metavar="COMMAND",
+    help="A command whose output ends with a number, which is the score. Requires --at-least.",
 )
-@click.option("--at-least", type=float, metavar="X", help="The score to reach.")
+@click.option("--at-least", type=float, metavar="X", help="The minimum score.")
 @click.option("--run", "agent", metavar="COMMAND", help='Run an agent, such as "claude -p", until the goal is reached.')
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json: bool, **given: Any) -> None:
-    """Set a goal for this folder: a coding agent's turn ends only when CHECK passes.
+    """Set a goal for this folder, so that a coding agent's turn ends only when CHECK passes.
 
     The hooks of Claude Code, Codex CLI, Gemini CLI and Qwen Code run the check whenever the agent is about to end a
     turn. If the check fails, the agent sees its output and continues. Without CHECK, the command prints the goal's

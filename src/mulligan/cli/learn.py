@@ -72,14 +72,14 @@ from mulligan.text.times import span_of
 @click.option(
     "--by-agent", is_flag=True, help="For traces: store each agent's lessons in a bank named after the agent."
 )
-@click.option("--recall", metavar="ID", help="The id of the recall that the outcome belongs to.")
+@click.option("--recall", metavar="ID", help="The id of the recall to which the outcome belongs.")
 @click.option(
     "--dry-run", is_flag=True, help="Only print the parsed turns, without calling a model or storing anything."
 )
 @click.option(
     "--since",
     metavar="TIME",
-    help="Instead of FILE: this machine's coding-agent sessions from the last 30d, 12h, 4w, …",
+    help="Instead of FILE: this machine's coding-agent sessions from the last TIME, such as 30d, 12h or 4w.",
 )
 @click.option(
     "--agent",
@@ -91,8 +91,8 @@ from mulligan.text.times import span_of
 @click.option(
     "--from-git", is_flag=True, help="Instead of FILE: the sessions in this repository's refs entire/checkpoints/*."
 )
-@click.option("--forgotten", is_flag=True, help="Learn from FILE even if its session was forgotten (`hooks forget`).")
-@click.option("--all-projects", is_flag=True, help="With --since: include all projects, not only this folder's.")
+@click.option("--forgotten", is_flag=True, help="Learn from FILE even if its session was removed with `hooks forget`.")
+@click.option("--all-projects", is_flag=True, help="With --since: include all projects, not just this folder's.")
 @agent_options
 @click.pass_context
 def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_git: bool, **given: Any) -> None:

@@ -147,12 +147,12 @@ def memory() -> None:
 
 @memory.command()
 @click.argument("query")
-@click.option("--top-k", type=int, metavar="N", help="Maximum number of lessons.")
+@click.option("--top-k", type=int, metavar="N", help="Maximum number of lessons to show.")
 @click.option(
     "--threshold", metavar="T", help="The minimum relevance: strict, standard, lenient, or a number from 0 to 1."
 )
 @click.option(
-    "--as-of", metavar="TIME", help="Search the bank as it was at this time, such as 2026-01-31 or 2026-01-31T12:00Z."
+    "--as-of", metavar="TIME", help="Search the bank as of this time, for example 2026-01-31 or 2026-01-31T12:00Z."
 )
 @click.option("--all-projects", is_flag=True, help="Include other projects' facts.")
 @_kind
@@ -193,7 +193,7 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
     show_default=True,
     help="List only lessons in this state.",
 )
-@click.option("--quarantined", is_flag=True, help="List only quarantined lessons; same as --state quarantined.")
+@click.option("--quarantined", is_flag=True, help="List only quarantined lessons (same as --state quarantined).")
 @field_options(Selection)
 @limit_option(50)
 @click.option(
@@ -207,7 +207,7 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
     help="With --notebook: the project's folder (default: the working folder).",
 )
 @click.option(
-    "--as-of", metavar="TIME", help="With --notebook: show the facts as they were at this time, such as 2026-01-31."
+    "--as-of", metavar="TIME", help="With --notebook: show the facts as of this time, for example 2026-01-31."
 )
 @json_option
 @agent_options

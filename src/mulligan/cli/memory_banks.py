@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 EVERY = "*"
 _BANK = "The agent whose bank is used (default: the default bank; read-only commands also use the project's bank)."
-_ALL = f"Read all agents' banks; same as --bank '{EVERY}'."
+_ALL = f"Read all agents' banks (same as --bank '{EVERY}')."
 
 
 def agent_options(command: F) -> F:

@@ -214,7 +214,7 @@ async def merge(
 
     With --related, only list groups of lessons that a single rule might explain.
 
-    If the merging strategy needs a model and you name none, the command prints the question and the answer's JSON
+    If the merging strategy needs a model and you do not name one, the command prints the question and the answer's JSON
     schema instead. Pass the answer with --answer FILE.
     """
     if undo and (len(ids) != 1 or answer or related):
@@ -277,9 +277,9 @@ def import_(file: str) -> None:
     """Import the lessons in FILE.
 
     FILE is an export from Mulligan, a coding agent's Markdown notes (a MEMORY.md or its folder), or a file from mem0,
-    Letta, Graphiti, mcp-memory-service, ReasoningBank-MCP or the official memory server. With -, JSON is read from
-    standard input. The lessons are stored for the agents named in the file or, with --bank, all for that agent. The
-    whole file is checked before anything is stored. Existing lessons are skipped.
+    Letta, Graphiti, mcp-memory-service, ReasoningBank-MCP or the official memory server. With -, the command reads JSON
+    from standard input. The lessons are stored for the agents named in the file or, with --bank, all for that agent.
+    The whole file is checked before anything is stored. Existing lessons are skipped.
     """
     path, name = ("/dev/stdin", "standard input") if file == "-" else (file, file)
     agent = None if named_agent() in (None, EVERY) else writing()

@@ -75,7 +75,7 @@ def review(keep: Sequence[str], drop: Sequence[str], guard: Sequence[str], every
 
     Without a terminal, the command lists the candidates. Lessons that you keep are also shown at the start of sessions.
     Lessons that you reject are retired; `retire --undo` restores them. A guard refuses the command, flag or path named
-    in its lesson. If the agent insists and is able to ask you, you decide. `undo` removes the guard. A guard is not a
+    in its lesson. If the agent insists and can ask you, you decide. `undo` removes the guard. A guard is not a
     security boundary. With --everywhere, a lesson moves to the bank that all your projects read. You can also move a
     lesson later, by its id.
     """

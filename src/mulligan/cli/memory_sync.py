@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--theirs", multiple=True, metavar="ID", help="In a conflict, keep the file's version. Repeatable.")
 @for_bank(writing)
 async def sync(bank: Bank, folder: Path, ours: Sequence[str], theirs: Sequence[str]) -> None:
-    """Synchronise the bank with Markdown files in DIR, one per lesson, which you can share through git.
+    """Synchronise the bank with Markdown files in DIR, one per lesson, so that you can share it through git.
 
     If a lesson has changed on one side since the last sync, the change is copied to the other side. If it has changed
     on both sides, both versions are kept, and the exit status is 1. New lessons from files are quarantined, lessons

@@ -33,7 +33,7 @@ def models() -> None:
 @models.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_models(as_json: bool) -> None:
-    """List local models, local embedders, and providers with the environment variables for their keys."""
+    """List local models, local embedders, and providers (with the environment variables for their keys)."""
     load()  # a .env may hold keys
     if as_json:
         emit(json.dumps({"models": _facts(KNOWN), "embedders": _facts(EMBEDDERS), "providers": _providers()}, indent=2))

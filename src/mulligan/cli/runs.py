@@ -143,7 +143,7 @@ def resume(ctx: click.Context, run: str, **given: Any) -> None:
 
 @runs.command()
 @click.argument("run")
-@export_options("json can be replayed (--model replay:FILE)")
+@export_options("json is for replay (--model replay:FILE)")
 def export(run: str, form: str, output: str | None) -> None:
     """Export RUN's complete record, with secrets masked."""
 
@@ -167,9 +167,10 @@ def export(run: str, form: str, output: str | None) -> None:
 @click.option("--take", is_flag=True, help="Show the lesson even if it was withheld or vetoed.")
 @click.option("--by", metavar="NAME", help="The author's name (default: your user name).")
 def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
-    """Change one of RUN's recorded lessons for the rest of the run and for its forks. The record keeps the original.
+    """Change one of RUN's recorded lessons for the rest of the run and its forks. The record keeps the original.
 
-    If a try that was shown the lesson is still in progress, the run can only continue as a fork: resume RUN --fork.
+    If a try that was shown the lesson is still in progress, the run can only be continued as a
+    fork (`runs resume --fork`).
     """
     from mulligan.app.editing import editor_command, person, recorded_trial, revise
 
@@ -211,7 +212,7 @@ def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given:
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ratings(runs: tuple[str, ...], as_json: bool) -> None:
-    """List people's ratings of RUN (default: all runs), and show how well they agree with the computed scores."""
+    """List people's ratings of RUN (default: all runs) and show how well they agree with the computed scores."""
     from mulligan.core.agreement import agreement, of_lessons, of_results
 
     async def look(store: Store) -> Sequence[Episode]:
@@ -271,8 +272,8 @@ def remove(ctx: click.Context, runs: tuple[str, ...], yes: bool) -> None:
 def prune(ctx: click.Context, older_than: timedelta | None, yes: bool) -> None:
     """Remove leftovers of runs and, with --older-than, old runs.
 
-    Leftovers are the working folders of finished runs, and the folders and snapshots of runs that are no longer
-    recorded. Unfinished runs, lessons, and branches that contain results are kept.
+    Leftovers are finished runs' working folders, and the folders and snapshots of runs that are no longer recorded.
+    Unfinished runs, lessons, and branches that contain results are kept.
     """
     ctx.exit(_remove((), older_than, yes))
 

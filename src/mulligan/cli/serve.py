@@ -26,7 +26,12 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 
 
 @click.command()
-@click.option("--transport", type=click.Choice(["stdio", "sse", "http"]), default="stdio", help="How clients connect.")
+@click.option(
+    "--transport",
+    type=click.Choice(["stdio", "sse", "http"]),
+    default="stdio",
+    help="How clients connect to the server.",
+)
 @click.option("--host", default="127.0.0.1", metavar="HOST", help="Address to bind to (sse and http).")
 @click.option("--port", type=int, default=8000, metavar="PORT", help="Port to bind to (sse and http).")
 @click.option(
@@ -46,9 +51,13 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     "--model", "-m", metavar="MODEL", help="The model that judges, extracts and solves (default: the client's own)."
 )
 @click.option("--embedder", metavar="NAME", help="The embedder used to find lessons: local, PROVIDER:MODEL or none.")
-@click.option("--preset", type=click.Choice(["paper"]), help="Manage lessons as in the ReasoningBank paper.")
+@click.option("--preset", type=click.Choice(["paper"]), help="Manage lessons as described in the ReasoningBank paper.")
 @click.option(
-    "--memory-depth", type=int, default=3, metavar="N", help="Number of reflections that reflexion-thinking shows."
+    "--memory-depth",
+    type=int,
+    default=3,
+    metavar="N",
+    help="Number of reflections that the tool reflexion-thinking shows.",
 )
 @click.option(
     "--allow-origin",
@@ -71,14 +80,14 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     "scopes",
     multiple=True,
     metavar="ACTION=SCOPE",
-    help="Scope that a token from --issuer needs to read, write or administer. Repeatable.",
+    help="Scope that a token from the --issuer needs in order to read, write or administer. Repeatable.",
 )
 @click.option(
     "--rate",
     type=float,
     default=200.0,
     metavar="N",
-    help="Maximum number of requests per second and caller (0: no limit).",
+    help="Maximum number of requests per second from each caller (0: no limit).",
 )
 @click.option(
     "--concurrency", type=int, default=64, metavar="N", help="Maximum number of concurrent requests (sse and http)."
@@ -120,7 +129,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 def serve(**given: Any) -> None:
     """Serve reflexion-thinking and the memory tools to MCP clients.
 
-    The protocol uses standard output, and logs go to standard error. Separate the names for --tools with commas, as in
+    The protocol uses standard output. Logs are written to standard error. In --tools, separate names with commas, as in
     --tools retrieve_memory,extract_memory.
     """
     require("`mulligan serve` needs the MCP SDK", "mcp", "serve")

@@ -37,9 +37,9 @@ def backup(file: Path) -> None:
 
 @store.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--replace", is_flag=True, help="Rename an existing store, then replace it.")
+@click.option("--replace", is_flag=True, help="If a store already exists, rename it first.")
 def restore(file: Path, replace: bool) -> None:
-    """Restore the store from the backup FILE, except for what has been erased since."""
+    """Restore the store from the backup FILE, except for data erased since the backup was made."""
     done = asyncio.run(library.restore(load(), file, replace=replace))
     if done.lessons or done.episodes:
         _say_erased(done.lessons, done.episodes)
@@ -76,10 +76,10 @@ def _say_erased(lessons: int, episodes: int) -> None:
 )
 @click.option("--all-banks", "--all-agents", "all_agents", is_flag=True, help="The role serves all agents.")
 def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> None:
-    """Create or upgrade the tables at ADDRESS, and allow a database role to serve.
+    """Create or upgrade the tables at ADDRESS, and give a database role access to them.
 
-    ADDRESS names the role that owns the tables, such as postgresql://owner@host/name. Commands and servers use another
-    role.
+    ADDRESS names the role that owns the tables, such as postgresql://owner@host/name. Commands and servers use a
+    different role.
     """
     if parse_address(address)[0] != "postgresql":
         raise InvalidInput(f"{address!r} needs no setup: only PostgreSQL stores do, such as postgresql://me@host/db")
@@ -100,7 +100,7 @@ def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> No
     "--to", "target", metavar="ADDRESS", required=True, help="An empty store, or the target of an interrupted copy."
 )
 def migrate(source: str, target: str) -> None:
-    """Copy a whole store to another store of any kind, and compare every row. An interrupted copy continues where it
+    """Copy an entire store to another store of any kind and compare every row. An interrupted copy continues where it
     stopped.
 
     While the copy runs, nothing else may write to either store. In PostgreSQL, the role must serve all agents.

@@ -17,8 +17,8 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.core.rates import interval
 
-_model = click.option("--model", "-m", metavar="MODEL", help="Only this model, given by the id that `stats` shows.")
-_kind = click.option("--kind", metavar="KIND", help="Only this kind of task.")
+_model = click.option("--model", "-m", metavar="MODEL", help="Consider only this model (its id, as shown by `stats`).")
+_kind = click.option("--kind", metavar="KIND", help="Consider only this kind of task.")
 
 
 @click.group(cls=Group)

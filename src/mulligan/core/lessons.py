@@ -177,7 +177,7 @@ class LessonDetails(TypedDict, total=False):
     description: Annotated[str, InputField("When the lesson helps, in one sentence.")]
     query: Annotated[str, InputField("The task from which this lesson was learned.")]
     tags: Annotated[Sequence[str], InputField("A tag. Repeatable.")]
-    kind: Annotated[str, InputField("The kind of task.")]
+    kind: Annotated[str, InputField("The kind of task that the lesson is for.")]
     context: Annotated[Mapping[str, Any], InputField("Anything else, as a JSON object.", option=False)]
     confidence: Annotated[float, InputField("The confidence in the lesson before it is used.", option=False)]
     nature: Annotated[
@@ -186,9 +186,11 @@ class LessonDetails(TypedDict, total=False):
     ]
     project: Annotated[str, InputField("For a fact: the project in which it is true.", option=False)]
     confirmed: Annotated[bool, InputField("For a fact: whether a passing attempt confirmed it.", option=False)]
-    layer: Annotated[Literal["", Layer], InputField("The layer. A metacognitive lesson is recalled for any task.")]
-    date: Annotated[Time, InputField("When the lesson was true, such as 2026-01-31 (default: now).")]
-    expires: Annotated[Time, InputField("When the lesson expires: 30d, 2026-12-31 or never.")]
+    layer: Annotated[
+        Literal["", Layer], InputField("The lesson's layer. Metacognitive lessons are recalled for any task.")
+    ]
+    date: Annotated[Time, InputField("When the lesson was true, for example 2026-01-31 (default: now).")]
+    expires: Annotated[Time, InputField("When the lesson expires, for example 30d, 2026-12-31 or never.")]
 
 
 class LessonFields(LessonTexts, LessonDetails, total=False):
@@ -224,7 +226,7 @@ class Selection:
     project: str | None = None
     keys: Sequence[str] | None = None
     layer: Annotated[
-        Layer | None, InputField("Show only lessons in this layer: about an action, a plan or a habit.")
+        Layer | None, InputField("Show only lessons in this layer (about an action, a plan or a habit).")
     ] = None
     kind: Annotated[str | None, InputField("Show only lessons for this kind of task.")] = None
     expired: bool | None = None

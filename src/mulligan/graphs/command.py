@@ -27,7 +27,7 @@ WIDTH, NARROWEST = 60, 6
 
 @click.group(cls=Group)
 def graph() -> None:
-    """Query graph databases, load them from files, or write a sample.
+    """Query graph databases, load them from files, or write a sample graph.
 
     No command changes an existing graph.
     """

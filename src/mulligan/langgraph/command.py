@@ -65,7 +65,7 @@ def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given:
     Exit status: 0 if the rows answer the question, as far as rules and the model can tell; 1 if there are no rows; 2
     for invalid input; 3 if interrupted or stopped by an error (you can resume the run); 4 if the answer could not be
     judged or, with --until rows, if the model gives it a low score; 5 if the best rows may be wrong; 6 if the question
-    names something that is not in the graph.
+    mentions something that is not in the graph.
     """
     from mulligan.langgraph import ask_graph as library
 

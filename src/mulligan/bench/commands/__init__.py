@@ -17,11 +17,11 @@ COMMANDS = {
     "list": "List the benchmarks with their subsets and methods, and show whether their data has been downloaded.",
     "plan": "Calculate how many cases and samples you need to detect a difference.",
     "prove": "Compare a coding agent with and without this project's lessons.",
-    "replay": "Replay the published episodes in FILE, and show where the replay differs from the log.",
-    "report": "Report the figures for one or more runs, and compare each run with the first.",
+    "replay": "Replay the published episodes in FILE and show where the replay differs from the log.",
+    "report": "Report the figures for one or more runs and compare each run with the first.",
     "run": "Run the cases of benchmark NAME or of a task file (mine.toml).",
     "runs": "List the benchmark runs, newest first.",
-    "score": "Judge solutions that were made elsewhere, using benchmark NAME's hidden tests.",
+    "score": "Use benchmark NAME's hidden tests to judge solutions that were made elsewhere.",
     "stream": "Run the cases in TASKS as a stream, once for each memory, and let the memories learn as they go.",
 }
 """The subcommands, each with the first line of its help, so that `mulligan bench --help` imports none of them.

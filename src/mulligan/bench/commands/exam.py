@@ -92,8 +92,8 @@ def command(
 ) -> None:
     """Measure how much each memory helps or harms, on task streams and on your own sessions.
 
-    A memory is a class with the methods learn(episode) and recall(task), which returns text. Without --model, a
-    scripted reader acts, so the result shows only what a memory adds to the prompt.
+    A memory is a class with a learn(episode) method and a recall(task) method that returns text. Without --model, a
+    scripted reader acts as the model, so the result shows only what a memory adds to the prompt.
     """
     counting = Counting(quiet)
     progress = Progress(counting)

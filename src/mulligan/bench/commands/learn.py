@@ -39,7 +39,7 @@ STATE_BENCH, BFCL = "state-bench", "bfcl"
 
 @click.command("learn")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("--domain", metavar="NAME", help="For state-bench: only this domain (default: all).")
+@click.option("--domain", metavar="NAME", help="For state-bench: learn only from this domain (default: all domains).")
 @click.option(
     "--data",
     "--data-root",

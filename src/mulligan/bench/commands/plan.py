@@ -21,7 +21,7 @@ SAMPLES = (1, 2, 3, 5, 10)
     type=click.IntRange(2),
     default=2,
     show_default=True,
-    help="Number of arms; each is compared with the first.",
+    help="Number of arms, each of which is compared with the first.",
 )
 @click.option(
     "--difference",
@@ -33,7 +33,7 @@ SAMPLES = (1, 2, 3, 5, 10)
     "--cases", type=click.IntRange(2), metavar="N", help="Print the difference that this number of cases can detect."
 )
 @click.option("--rate", type=float, default=0.5, show_default=True, help="The first arm's rate.")
-@click.option("--samples", type=click.IntRange(1), metavar="N", help="Episodes per case and arm.")
+@click.option("--samples", type=click.IntRange(1), metavar="N", help="Number of episodes per case and arm.")
 @click.option(
     "--correlation",
     type=float,

@@ -28,8 +28,8 @@ from mulligan.text.pages import markdown
 
 @click.command("prove", short_help="Compare a coding agent with and without this project's lessons.")
 @click.argument("tasks", required=False, metavar="TASKS.toml")
-@click.option("--agent", metavar="COMMAND", help="The coding agent, as for solve: 'command:claude -p'.")
-@click.option("--repeats", type=int, default=1, show_default=True, metavar="N", help="Runs per task and arm.")
+@click.option("--agent", metavar="COMMAND", help="The coding agent, such as 'command:claude -p' (as for solve).")
+@click.option("--repeats", type=int, default=1, show_default=True, metavar="N", help="Number of runs per task and arm.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for the random order of the arms."
 )
@@ -70,7 +70,7 @@ def command(
 
     Each run is a session in a fresh copy of the project. The agent's hooks must be installed for this user. They run in
     both arms, but the bank is empty in one of them, and neither arm learns. The task's check judges each run. The
-    report gives paired differences with intervals, and the smallest difference that could have been detected.
+    report shows paired differences with intervals, and the smallest difference that could have been detected.
     """
     if sum(source is not None for source in (tasks, resume, report, draft)) != 1:
         raise click.UsageError("Name a file of tasks, or one of --resume DIR, --report DIR, --draft FILE.")

@@ -41,7 +41,7 @@ from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
 def command(
     ctx: click.Context, file: str, trials: int | None, parallel: int | None, sandbox: str, form: str, quiet: bool
 ) -> None:
-    """Replay the published episodes in FILE, and show where the replay differs from the log.
+    """Replay the published episodes in FILE and show where the replay differs from the log.
 
     Exit status: 0 if everything agrees, 1 if something differs, 2 if FILE is not a log that can be replayed, 3 if the
     replay was interrupted or failed.

@@ -47,7 +47,7 @@ def command(
     every: bool,
     show_targets: bool,
 ) -> None:
-    """Report the figures for one or more runs, and compare each run with the first.
+    """Report the figures for one or more runs and compare each run with the first.
 
     The command can also report on a single stream.
     """

@@ -35,7 +35,7 @@ mind2web_options = together(
     click.option(
         "--top-k", type=int, metavar="K", help="For Mind2Web: the number of candidates per step (default: 50)."
     ),
-    click.option("--prompt-template", metavar="FILE", help="For Mind2Web: your own messages with examples."),
+    click.option("--prompt-template", metavar="FILE", help="For Mind2Web: a file with your own example messages."),
 )
 
 

@@ -55,7 +55,7 @@ def command(
     settings: dict[str, dict[str, Any]],
     **options: Any,
 ) -> None:
-    """Judge solutions that were made elsewhere, using benchmark NAME's hidden tests."""
+    """Use benchmark NAME's hidden tests to judge solutions that were made elsewhere."""
     if unknown := set(settings) - {"benchmark"}:
         raise click.UsageError(f"--set {min(unknown)}.…: this command takes only benchmark.KEY=VALUE.")
     setting = Setting(settings=settings.get("benchmark", {}), **options)

@@ -23,14 +23,16 @@ _PAST = 30
 
 @click.command(short_help="Add hooks to the settings of coding agents.")
 @click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
-@click.option("--user", is_flag=True, help="Install for all your projects (the default).")
-@click.option("--project", is_flag=True, help="Install only for the project in this folder, in its local settings.")
+@click.option("--user", is_flag=True, help="Install the hooks for all your projects (the default).")
+@click.option(
+    "--project", is_flag=True, help="Install the hooks only for this folder's project, in its local settings."
+)
 @click.option("--shared", is_flag=True, help="With --project: use the settings shared through the repository.")
 @click.option("--yes", is_flag=True, help="Write the files without asking.")
 @click.option(
     "--trust",
     is_flag=True,
-    help="For Codex: trust the hooks without reviewing them in Codex. Asks first, unless --yes is given.",
+    help="For Codex: trust the hooks without reviewing them in Codex. Without --yes, you are asked first.",
 )
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool, trust: bool) -> None:
     """Add hooks to the settings of coding agents (by default, all installed agents), after asking for confirmation.

@@ -14,14 +14,14 @@ from mulligan.sessions.agents import NAMES, agent
 
 @click.command(short_help="Remove the hooks and restore the settings files.")
 @click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
-@click.option("--user", is_flag=True, help="Remove only the hooks for all your projects.")
+@click.option("--user", is_flag=True, help="Remove only the hooks in your user settings.")
 @click.option("--project", is_flag=True, help="Remove only the hooks in the local settings of this folder's project.")
 @click.option("--shared", is_flag=True, help="With --project: remove the hooks shared through the repository.")
 @click.option("--yes", is_flag=True, help="Write the files without asking.")
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool) -> None:
     """Remove the hooks and restore the settings files.
 
-    The command checks all agents' settings, both your own and those of the project in this folder. If a file has
+    The command checks all agents' settings, both your own and the project's. If a file has
     changed since the hooks were installed, only Mulligan's entries are removed.
     """
     scopes = [chosen_scope(user, project, shared)] if user or project or shared else None
