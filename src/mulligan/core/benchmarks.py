@@ -63,8 +63,11 @@ class Method:
 
 @dataclass(frozen=True)
 class Score:
-    """The score of a finished episode: 1 is solved, 0 is not. `value` None: not scored, and left out of every mean.
-    parts: further scores by name, such as those of the easier half of its tests.
+    """The score of a finished episode.
+
+    Attributes:
+        value: 1 if the episode is solved, and 0 if not; None if it was not scored, and is excluded from all means.
+        parts: further scores by name, such as those for the easier half of the tests.
     """
 
     value: float | None

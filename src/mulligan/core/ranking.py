@@ -107,10 +107,10 @@ class Candidates(Protocol):
 
 @runtime_checkable
 class Retrieval(Protocol):
-    """Ranks the candidates for a query. `rank` is pure. threshold: the caller's value, a preset, or None for the
-    strategy's.
+    """Ranks the candidates for a query.
 
-    experiences: whether `top_k` counts experiences of several lessons (as in the paper) instead of lessons.
+    Attributes:
+        experiences: whether `top_k` counts experiences of several lessons (as in the paper) instead of lessons.
     """
 
     @property
@@ -118,7 +118,9 @@ class Retrieval(Protocol):
         """Whether it compares with past tasks' queries, so that their vectors are loaded."""
         ...
 
-    def rank(self, among: Candidates, top_k: int, threshold: float | None = None) -> Ranked: ...
+    def rank(self, among: Candidates, top_k: int, threshold: float | None = None) -> Ranked:
+        """Returns the best candidates. The method is pure. threshold: a value, or None for the strategy's own."""
+        ...
 
 
 @runtime_checkable

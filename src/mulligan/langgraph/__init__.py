@@ -1,7 +1,7 @@
-"""Reflexion on LangGraph: `ReflexionAgent`, questions to a knowledge graph, and parts for graphs of your own.
+"""Reflexion on LangGraph: `ReflexionAgent`, questions to a knowledge graph, and parts for your own graphs.
 
-Needs the extra: pip install "mulligan[langgraph]", and "mulligan[kg]" for graph databases. Everything named here is
-imported when it is first used.
+Requires the extra "mulligan[langgraph]", and "mulligan[kg]" for graph databases. Each name is imported when it is first
+used.
 """
 
 from __future__ import annotations

@@ -148,17 +148,18 @@ class ReflexionAgentResult:
     """The result of a question.
 
     Attributes:
-        answer: What was executed last, or the best of a run that ended unsure; None if the model gave no valid answer.
-        tool_result: What executing the answer returned; None for a run that ended absent.
-        score: The model's own score of the answer, 0 to 10; higher is better.
-        stop: Why the run ended: "solved"; "unconfirmed" (a rule ended it, such as that rows came back, and the model
-            does not call them good); "unsure" (all steps are used, and the best rows were not judged good enough);
-            "absent" (what the question names is not in the graph); "exhausted" (all steps are used); "gave_up" (no
-            valid answer).
-        detail: More about the end, such as the model's critique.
+        answer: The answer that was executed last or, if the run ended unsure, the best; None if the model gave no valid
+            answer.
+        tool_result: The result of executing the answer; None if the run ended absent.
+        score: The model's own score for the answer, from 0 to 10; higher is better.
+        stop: Why the run ended: "solved"; "unconfirmed" (a rule ended it, for example because a query returned rows,
+            but the model did not rate them as good); "unsure" (no steps are left, and the best rows were not judged
+            good enough); "absent" (what the question names is not in the graph); "exhausted" (no steps are left);
+            "gave_up" (no valid answer).
+        detail: Details of why it ended, such as the model's critique.
         run: The id for `mulligan runs show`.
         note: A remark on the result, such as that there are more rows.
-        sentence: The answer in a sentence, if it was asked for.
+        sentence: The answer in a sentence, if it was requested.
     """
 
     answer: str | None
@@ -175,7 +176,7 @@ class ReflexionAgentResult:
 
 
 class ReflexionAgentLogger:
-    """The log of one agent. `logs` is the whole text, one line per entry."""
+    """The log of one agent. `logs` is the complete text, one line per entry."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=LOG_ENTRIES)
@@ -229,15 +230,15 @@ class Transcript(list[BaseMessage]):
 
 
 class ReflexionAgent(ABC):
-    """Drafts, executes and revises an answer until it is good enough or all steps are used.
+    """Drafts, executes and revises an answer until it is good enough or no steps are left.
 
     Args:
         conversation_factory: Returns an object with a LangChain chat model as `.chat`, or the chat model itself.
-        max_steps: The number of drafts and revisions at most; 0 or less means 30.
-        good_score: The score of a revision, 0 to 10, that ends the run.
+        max_steps: The maximum number of drafts and revisions; 0 or less means 30.
+        good_score: The score of a revision, from 0 to 10, that ends the run.
         store: Where runs are recorded; None: the store that `mulligan runs` reads; False: nowhere.
         agent_id: The owner of the records.
-        bank: Lessons are recalled from it before the draft and added to the prompt; a bank, or an agent_id.
+        bank: A bank or an agent_id. Lessons are recalled from it before the draft and added to the prompt.
         learn: Whether the bank learns from each run that ends.
 
     Raises:
@@ -361,22 +362,22 @@ class ReflexionAgent(ABC):
     # --- running --------------------------------------------------------------------------------------------------
 
     def execute(self, question: str, prompt: Prompted = None) -> Any:
-        """Answer the question; see `aexecute`. It may be called inside a running event loop, such as a notebook's, and
+        """Answer a question; see `aexecute`. This can be called in a running event loop, such as a notebook's, and
         blocks it."""
         return portal.run_coroutine(self.aexecute(question, prompt))
 
     async def aexecute(self, question: str, prompt: Prompted = None, config: RunnableConfig | None = None) -> Any:
-        """Answer the question, and return what `_parse_final_result` makes of the messages.
+        """Answer a question, and return what `_parse_final_result` returns for the messages.
 
         Args:
-            prompt: What the model is told besides the question, at the draft and at each revision; or a function of
-                the question that returns it.
-            config: LangGraph's configuration, for callbacks and the like.
+            prompt: Instructions for the model, besides the question, for the draft and each revision; or a function
+                that takes the question and returns them.
+            config: LangGraph's configuration, such as callbacks.
 
         Raises:
             InvalidInput: The question is empty.
-            BadAnswer: The model gave no answer that the agent could make a result of.
-            Exception: What the model or the tool raises. The record keeps what was done until then.
+            BadAnswer: The model gave no answer that could be converted to a result.
+            Exception: The model or the tool raised it. The record contains everything that was done before.
         """
         if not question.strip():
             raise InvalidInput("The question is empty. Write what you want to find out.")
@@ -402,13 +403,13 @@ class ReflexionAgent(ABC):
         return portal.run_coroutine(self.aresume(run, prompt))
 
     async def aresume(self, run: str, prompt: Prompted = None, config: RunnableConfig | None = None) -> Any:
-        """Continue a run (its id, or the beginning of one) where it was interrupted. Nothing is done twice.
+        """Continue an interrupted run, given by its id or the beginning of its id. Nothing is done twice.
 
         Args:
-            prompt: As given to `execute`. A string is in the record and need not be given again.
+            prompt: As passed to `execute`. A string is in the record and need not be passed again.
 
         Raises:
-            InvalidInput: The run is complete, or it belongs to another agent.
+            InvalidInput: The run is finished, or it belongs to another agent.
             NotFound, LeaseLost
         """
         store = self._store()
@@ -441,7 +442,9 @@ class ReflexionAgent(ABC):
         return final
 
     def graph(self, prompt: Prompted = None) -> Any:
-        """Return the agent as an uncompiled `StateGraph`, for checkpointers, interrupts, or as a part of another."""
+        """Return the agent as an uncompiled `StateGraph`, for checkpointers or interrupts, or as a part of another
+        graph.
+        """
         prompt = self._prompt(prompt)
         texts = QuestionPrompt(prompt, self._with_lessons)
         has_own_rule = type(self)._should_continue is not ReflexionAgent._should_continue
@@ -493,7 +496,7 @@ class ReflexionAgent(ABC):
         return self.agent_logger.logs
 
     def close(self) -> None:
-        """Close the store and bank that the agent opened. It may be called twice, or not at all."""
+        """Close the store and bank that the agent opened. You can call it more than once, or not at all."""
         portal.run_coroutine(self.aclose())
 
     async def aclose(self) -> None:

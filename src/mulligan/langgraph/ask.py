@@ -59,13 +59,13 @@ WHOLE_TOKENS = 1000
 
 @taken_by(GraphOptions)
 async def ask_graph(*args: Any, **named: Any) -> ReflexionAgentResult:
-    """Write a query for the question, run it and correct it; return the query and its rows. The run is recorded.
+    """Write a query for a question, run and correct it, and return the query and its rows. The run is recorded.
 
     graph: a file, an address such as "bolt://localhost:7687" (with user, password and database), the `connection_args`
     of `KGQueryReflexionAgent`, or a `Graph`. model: a name, or a LangChain chat model.
 
     Returns:
-        The query, its rows, and the sentence that was asked for.
+        The query, its rows and, if it was requested, the answer in a sentence.
 
     Raises:
         InvalidInput, GraphError, ModelError, StoreError
@@ -99,14 +99,14 @@ async def ask_graph(*args: Any, **named: Any) -> ReflexionAgentResult:
 
 @taken_by(ResumeGraphOptions)
 async def resume_graph(*args: Any, **named: Any) -> ReflexionAgentResult:
-    """Continue a run of `ask_graph` (its id, or the beginning of one) where it was interrupted.
+    """Continue an interrupted run of `ask_graph`, given by its id or the beginning of its id.
 
     Returns:
         As `ask_graph`.
 
     Raises:
-        InvalidInput: The run is complete, or it was started with objects instead of names, so that only the program
-            that made them can continue it.
+        InvalidInput: The run is finished, or it was started with objects instead of names, so that only the program
+            that created them can continue it.
         NotFound, LeaseLost
     """
     given: ResumeGraphOptions = ResumeGraphOptions.from_call("resume_graph", args, named)

@@ -250,12 +250,12 @@ def correction(message: Any, problem: str) -> list[BaseMessage]:
 
 
 class ResponderWithRetries:
-    """Asks a runnable until its answer is valid, three times at most.
+    """Asks a runnable until its answer is valid, at most three times.
 
     Args:
-        runnable: Takes {"messages": …}.
-        validator: A runnable or a function of the answer. It raises an error, such as pydantic's, for an invalid
-            answer, or returns nothing.
+        runnable: A runnable that takes {"messages": …}.
+        validator: A runnable or a function that takes the answer. It raises an exception, such as pydantic's, if the
+            answer is invalid.
     """
 
     TIMES = TIMES

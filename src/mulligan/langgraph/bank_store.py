@@ -54,20 +54,20 @@ def label(agent_id: str) -> str:
 
 
 class BankStore(BaseStore):
-    """A LangGraph store whose items are lessons, in the namespace (agent_id, "lessons"); `label` writes the agent_id.
+    """A LangGraph store whose items are lessons, in the namespace (agent_id, "lessons"). `label` formats the agent_id.
 
-    The value of an item has the fields of a lesson: title and content, and description, outcome, query, tags, kind,
-    context, confidence. Without a title, it is the beginning of the content. `put` adds a lesson or edits the one with
-    that key; its history keeps the earlier text. `get` returns each field as it was put, character for character, with
-    secrets masked. `delete` retires it. `search` with a query is a recall, with scores; without one, the newest come
-    first. The key of a lesson that was not put here is its id.
+    An item's value has a lesson's fields: title, content, description, outcome, query, tags, kind, context and
+    confidence. Without a title, the beginning of the content is the title. `put` adds a lesson, or edits the one with
+    this key; the history keeps the earlier text. `get` returns each field exactly as it was put, with secrets masked.
+    `delete` retires the lesson. `search` with a query is a recall, with scores; without a query, the newest lessons
+    come first. The key of a lesson that was not put here is its id.
 
     Args:
-        bank: The bank with the lessons; None: the lessons of all agents in the default store, opened by its first use.
-        threshold: The relevance below which `search` returns nothing, as for `Bank.recall`; 0: it returns all, ranked.
+        bank: The bank with the lessons. None: all agents' lessons in the default store, which is opened on first use.
+        threshold: The minimum relevance for `search`, as for `Bank.recall`. 0: it returns all lessons, ranked.
 
     Raises:
-        InvalidInput: A value has something that a lesson cannot hold.
+        InvalidInput: A value contains something that a lesson cannot contain.
     """
 
     def __init__(self, bank: Bank | None = None, *, threshold: float | str = 0) -> None:
@@ -82,7 +82,7 @@ class BankStore(BaseStore):
         return await self._run(list(ops))
 
     def close(self) -> None:
-        """Close what the store opened by itself. The caller closes a bank that was given."""
+        """Close what the store opened. The caller must close a bank that it passed."""
         portal.finish(self._banks.close())
 
     async def aclose(self) -> None:

@@ -522,9 +522,9 @@ def chat_model(
     max_retries: int | None = None,
     api_key: str | None = None,
 ) -> ChatMulligan:
-    """Return a LangChain chat model over a model of Mulligan: a name, a role of mulligan.toml, or an object.
+    """Return a LangChain chat model for one of Mulligan's models: a name, a role in mulligan.toml, or an object.
 
-    Nothing is called. Raises `InvalidInput` for an unknown model or none. See `ChatMulligan` for the arguments.
+    Nothing is called. Raises `InvalidInput` if the model is missing or unknown. For the arguments, see `ChatMulligan`.
     """
     made = ChatMulligan(
         model=model.name if isinstance(model, Model) else model,

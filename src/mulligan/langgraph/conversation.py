@@ -15,17 +15,17 @@ from mulligan.running import MissingKey, is_role, load
 
 
 class GptConversation:
-    """A conversation. `chat` is its LangChain chat model. Nothing is called before the first question.
+    """A conversation with a model. `chat` is its LangChain chat model. Nothing is called before the first question.
 
     Args:
-        model_name: A model of OpenAI, such as "gpt-4o-mini"; or one with its provider ("alibaba:qwen-plus"), `local`,
-            or a role of mulligan.toml. None: `MULLIGAN_MODEL`, else mulligan.toml.
-        prompts: Kept for code that reads them. To instruct the model, use `append_system_message`.
+        model_name: An OpenAI model, such as "gpt-4o-mini"; a model with its provider ("alibaba:qwen-plus"); `local`; or
+            a role in mulligan.toml. None: the model in `MULLIGAN_MODEL` or else in mulligan.toml.
+        prompts: Stored for code that reads them. To instruct the model, use `append_system_message`.
         base_url: The server, if it is not the provider's own.
-        options: Those of `chat_model`.
+        options: The options of `chat_model`.
 
     Raises:
-        InvalidInput: The model is not valid.
+        InvalidInput: The model is invalid.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class GptConversation:
         return f"GptConversation({self.model_name!r})"
 
     def set_api_key(self, key: str | None, user: str | None = None) -> bool:
-        """Set the key, and return whether the model can be asked now: False if a key is missing.
+        """Set the key, and return whether the model can be asked: False if a key is missing.
 
-        The key is kept here and sent to the provider only; the environment does not change. The first call shows
-        whether the provider accepts it. Raises `InvalidInput` for anything else that is wrong with the model.
+        The key is kept in this object and sent only to the provider; the environment does not change. The first call
+        shows whether the provider accepts it. Raises `InvalidInput` if the model is invalid for another reason.
         """
         self._key = SecretStr(key.strip()) if key and key.strip() else None
         self.user, self._chat = user or "", None
@@ -61,7 +61,7 @@ class GptConversation:
 
     @property
     def chat(self) -> ChatMulligan:
-        """The LangChain chat model. Raises `InvalidInput` for a model that needs a key and has none."""
+        """The LangChain chat model. Raises `InvalidInput` if the model needs a key and there is none."""
         if self._chat is None:
             self._chat = self._opened()
         return self._chat
@@ -81,8 +81,13 @@ class GptConversation:
         self.messages.append(SystemMessage(text))
 
     def query(self, text: str) -> tuple[str, dict[str, Json], None]:
-        """Ask the model, and return its answer, the usage ("input_tokens", "output_tokens", "cost") and None, for no
-        correction. Raises `ModelError`; the question is then not part of the conversation."""
+        """Ask the model.
+
+        Returns:
+            The answer, the usage ("input_tokens", "output_tokens", "cost"), and None (no correction).
+
+        Raises:
+            ModelError: the model failed. The question is then not part of the conversation."""
         return self._add(text, self.chat.invoke([*self.messages, HumanMessage(text)]))
 
     async def aquery(self, text: str) -> tuple[str, dict[str, Json], None]:

@@ -83,22 +83,22 @@ class ReviseQuery(GenerateQuery):
 class KGQueryReflexionAgent(ReflexionAgent):
     """An agent that answers questions from a graph database.
 
-    The first question opens the database, before the model is asked; it stays open until `close` or the end of the
-    process. An override of `_connect_db` may set `neodriver`, whose `query(query)` then replaces the database; an
-    override of `_query_graph_database` answers queries by itself.
+    The first question opens the database, before the model is asked. The database stays open until `close` or the end
+    of the process. A subclass can override `_connect_db` to set `neodriver`, whose `query(query)` then replaces the
+    database, or override `_query_graph_database` to answer queries itself.
 
     Args:
-        connection_args: `path` of an embedded graph, or `host`, `port`, `user`, `password`, `database`, or `uri`; a
-            path or an address alone; or a `Graph`.
-        query_lang: The language of the queries; "Cypher" is replaced by the name of the database's dialect.
-        seconds: The time limit of one query.
+        connection_args: The `path` of an embedded graph; `host` or `uri`, with `port`, `user`, `password` and
+            `database`; a path or an address alone; or a `Graph`.
+        query_lang: The query language. "Cypher" is replaced with the name of the database's dialect.
+        seconds: The time limit for one query, in seconds.
         rows: The number of rows that an answer keeps.
-        until: "rows": the first rows with a value end the run. "judged": the rows must answer the question, as far as
-            rules and the model can tell; see docs/knowledge-graphs.md.
-        drafts: The number of first drafts, at "judged". Their answers are compared by their rows.
-        max_tokens: The most tokens of a draft or revision; None: the model's own limit.
-        temperatures: The temperatures of the first draft and of later ones; None: the model's own, as for the judge.
-        prompts: A folder with kg.draft.md, kg.revise.md and kg.judge.md that replace the default prompts.
+        until: "rows": the run ends at the first rows with a value. "judged": the rows must answer the question, as far
+            as rules and the model can tell; see docs/knowledge-graphs.md.
+        drafts: The number of first drafts, with "judged". Their answers are compared by their rows.
+        max_tokens: The maximum number of tokens in a draft or revision. None: the model's own limit.
+        temperatures: The temperatures for the first draft and for later ones. None: the model's own, as for the judge.
+        prompts: A folder with replacements for the default prompts kg.draft.md, kg.revise.md and kg.judge.md.
 
     The other arguments and errors are those of `ReflexionAgent`.
     """

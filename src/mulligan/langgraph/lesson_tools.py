@@ -58,13 +58,13 @@ class Learning(BaseModel):
 
 
 def bank_tools(bank: Any) -> list[BaseTool]:
-    """Return the tools `recall_lessons` and `learn_lessons`, for an agent of LangChain or LangGraph, sync or async.
-
-    Without a model for the bank, `learn_lessons` asks the calling agent for the lessons. Errors are answers to the
+    """Return the tools `recall_lessons` and `learn_lessons`, for a synchronous or asynchronous LangChain or LangGraph
     agent.
 
+    If the bank has no model, `learn_lessons` asks the calling agent for the lessons. Errors are returned to the agent.
+
     Args:
-        bank: A bank, or an agent_id, whose bank is opened by its first use.
+        bank: A bank, or an agent_id, whose bank is opened on first use.
     """
     own = OwnBank(bank) if isinstance(bank, str) else None
 

@@ -231,24 +231,24 @@ _SLOTS = {
 
 
 class BioCypherPromptEngine:
-    """Writes prompts that describe the parts of a graph that a question is about.
+    """Writes prompts that describe the parts of a graph that are relevant to a question.
 
-    Nothing is called before the first question. `usage` is the sum of all questions so far. Inside a node of a
-    Mulligan graph each call is a step of its journal.
+    Nothing is called before the first question. `usage` is the total usage of all questions so far. In a node of a
+    Mulligan graph, each call is recorded in the graph's journal.
 
     Args:
         schema_config_or_info_path, schema_config_or_info_dict: BioCypher's schema configuration, or the schema info
             that it writes (`is_schema_info: true`); at most one of them.
         model_provider, model_name: The model, if neither `conversation_factory` nor `model` is given. Without any of
-            them, MULLIGAN_MODEL or mulligan.toml names it; there is no other default.
+            these, the model comes from MULLIGAN_MODEL or mulligan.toml; there is no other default.
         conversation_factory: Returns a conversation with a LangChain chat model as `.chat`.
-        graph: A live database or its `GraphSchema`: the source of the schema, if it is not given otherwise, and of the
-            notes on its dialect.
+        graph: A live database or its `GraphSchema`. It provides the schema, if it is not given otherwise, and the notes
+            on the database's dialect.
         model: A name, or a model.
-        prompts: Where the files prompt_engine.*.md come from.
+        prompts: The folder with the files prompt_engine.*.md.
 
     Raises:
-        InvalidInput: The schema, the model or a prompt is not valid.
+        InvalidInput: The schema, the model or a prompt is invalid.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class BioCypherPromptEngine:
 
     @property
     def entities(self) -> Mapping[str, Mapping[str, str]]:
-        """The entities of the schema by label, with their properties; empty for a live database."""
+        """The schema's entities by label, with their properties; empty for a live database."""
         return self._known.entities if self._known else {}
 
     @property
@@ -287,11 +287,11 @@ class BioCypherPromptEngine:
         return self._known.relationships if self._known else {}
 
     def generate_query_prompt(self, question: str, query_language: str = CYPHER) -> str:
-        """Return what a model must know about the graph to write a query for this question, in words.
+        """Return a description of what a model must know about the graph to write a query for a question.
 
         Raises:
             InvalidInput: The question is empty, or a key is missing.
-            NothingSelected: A selection has no result. It is a `BadAnswer` and a `ValueError`.
+            NothingSelected: A selection is empty. This is a `BadAnswer` and a `ValueError`.
             Exception: What the model raises.
         """
         return portal.finish(self.agenerate_query_prompt(question, query_language))
@@ -300,7 +300,7 @@ class BioCypherPromptEngine:
         return self._described(await self.aselect(question), query_language)
 
     def generate_query(self, question: str, query_language: str = CYPHER) -> str:
-        """Return a query for this question, by a fourth call. Raises what `generate_query_prompt` raises."""
+        """Return a query for a question, with a fourth call. Raises what `generate_query_prompt` raises."""
         return portal.finish(self.agenerate_query(question, query_language))
 
     async def agenerate_query(self, question: str, query_language: str = CYPHER) -> str:
@@ -309,7 +309,7 @@ class BioCypherPromptEngine:
         return await self._ask("query", schema, _query, selected=selected, question=question)
 
     def select(self, question: str) -> EntitySelection:
-        """Return the part of the graph that the question is about. Raises what `generate_query_prompt` raises."""
+        """Return the part of the graph that is relevant to a question. Raises what `generate_query_prompt` raises."""
         return portal.finish(self.aselect(question))
 
     async def aselect(self, question: str) -> EntitySelection:

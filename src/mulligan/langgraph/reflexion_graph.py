@@ -62,23 +62,23 @@ def create_reflexion_graph(
     Run it with `graph.invoke({"messages": [("user", "…")]})`.
 
     Args:
-        model: A LangChain chat model, retries or fallbacks over some, or a name as in docs/models.md.
-        tool: Executes an answer: a function (also async), a LangChain tool or a runnable, which gets the answer or the
-            fields of the schemas that its parameters name; or a graph database (`mulligan.graphs.Graph`).
-        instructions: What the answer must be, for the draft and the revision.
-        draft, revise: What the model is asked for, as pydantic models; see `mulligan.langgraph.asking`.
-        judge: Decides whether an answer is good enough; None: a score of good_score or more does.
-        until: Over a graph database without a judge: "judged" (None is the same), the rows must answer the question, as
-            far as rules and the model can tell; "rows", the first rows with a value end the run.
-        max_steps: The number of drafts and revisions at most.
-        good_score: The score, 0 to 10, from which an answer is good enough.
+        model: A LangChain chat model, with or without retries or fallbacks, or a name as in docs/models.md.
+        tool: What executes an answer: a function (also asynchronous), a LangChain tool or a runnable, which receives
+            the answer or the schema fields that its parameters name; or a graph database (`mulligan.graphs.Graph`).
+        instructions: What the answer must contain, for the draft and the revision.
+        draft, revise: The schemas of the model's answers, as pydantic models; see `mulligan.langgraph.asking`.
+        judge: Decides whether an answer is good enough. None: an answer with a score of at least good_score is.
+        until: For a graph database without a judge. "judged" (or None): the rows must answer the question, as far as
+            rules and the model can tell. "rows": the run ends at the first rows with a value.
+        max_steps: The maximum number of drafts and revisions.
+        good_score: The minimum score, from 0 to 10, of an answer that is good enough.
         store: Where runs are recorded; None: the store that `mulligan runs` reads; False: nowhere.
         agent_id: The owner of the records.
-        bank: Lessons are recalled from it before the draft; a bank, or an agent_id.
+        bank: A bank or an agent_id. Lessons are recalled from it before the draft.
         learn: Whether the bank learns from each run that ends.
         checkpointer, interrupt_before, interrupt_after: As for `StateGraph.compile`.
         approve: Whether a person approves, edits or refuses each answer before it is executed. Needs a checkpointer.
-        handle_errors: Whether the tool's errors go back to the model. Otherwise they are raised.
+        handle_errors: Whether the tool's errors are returned to the model. Otherwise, they are raised.
         repeatable: Whether the tool may run again after it was interrupted.
         prompts: A folder with prompts that replace the default ones.
         name: The name of the graph and of its runs.

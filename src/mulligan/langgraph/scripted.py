@@ -23,17 +23,17 @@ Line: TypeAlias = "str | dict[str, Json] | list[dict[str, Json]] | AIMessage | E
 
 
 class ScriptedChat(BaseChatModel):
-    """Gives its answers in order, or the result of a function of the messages.
+    """A chat model for tests that returns prepared answers in order, or the results of a function.
 
-    It counts usage in words and streams word by word. `asked` holds the messages of each call. The script starts over
-    with each process; for an agent that is killed and resumed, use a function of the messages. Raises `ModelError` at
-    the end of the script.
+    It counts usage in words, and streams word by word. `asked` contains the messages of each call. The script starts
+    again in each process. For an agent that is killed and resumed, pass a function that takes the messages. Raises
+    `ModelError` at the end of the script.
 
     Args:
-        answers: Texts; arguments of the bound tool (the required one, or else the first), or {"tool": NAME,
-            "arguments": {...}}, or a list of these for several calls; messages; exceptions to raise. Or a function that
-            returns one of these.
-        cost: The US dollars of each call; None is unknown.
+        answers: Texts, messages or exceptions to raise; arguments for the bound tool (the required one, or else the
+            first), {"tool": NAME, "arguments": {...}}, or a list of these for several calls; or a function that returns
+            one of these.
+        cost: The cost of each call, in US dollars. None: unknown.
     """
 
     answers: Any

@@ -27,15 +27,15 @@ class ReflexionResult(TypedDict):
     """The result of a question.
 
     Attributes:
-        answer, tool_result: What was executed last (of a run that ended unsure, the best), and the tool's message as
-            text; None if nothing was executed. A run that ended absent has no tool_result.
-        score: The score of the answer, 0 to 10; higher is better. None: it has no score.
+        answer, tool_result: The answer that was executed last (or the best, if the run ended unsure), and the tool's
+            message as text; None if nothing was executed. If the run ended absent, there is no tool_result.
+        score: The answer's score, from 0 to 10; higher is better. None: it has no score.
         solved: Whether the answer was good enough.
         stop, detail: Why the run ended.
         reflections: The critiques, oldest first.
         steps: The number of drafts and revisions.
         run: The id for `mulligan runs show`.
-        usage: {"input_tokens", "output_tokens", "calls", "cost"}; a cost of None is unknown.
+        usage: {"input_tokens", "output_tokens", "calls", "cost"}. A cost of None is unknown.
     """
 
     answer: str | None
@@ -97,8 +97,8 @@ class ReflexionState(TypedDict):
     """The state of the graph.
 
     Attributes:
-        messages: The question, then the draft, the tool's message, the revision, the tool's message, ….
-        record: The episode so far. A checkpoint holds what its node added to it.
+        messages: The question, the draft, the tool's message, the revision, the tool's message, and so on.
+        record: The episode so far. A checkpoint contains what its node added.
         reflexion: The result; None until the run ends.
     """
 
@@ -109,15 +109,16 @@ class ReflexionState(TypedDict):
 
 @dataclass(frozen=True)
 class Reading:
-    """The contents of a draft or a revision: the answer to execute, the critique of the previous answer, and its score,
-    0 to 10; higher is better (None: no score)."""
+    """The contents of a draft or a revision: the answer to execute, and the previous answer's critique and score.
+
+    The score is from 0 to 10; higher is better. None: no score."""
 
     answer: str
     reflection: str = ""
     score: float | None = None
 
     def passes(self, good_score: float) -> bool | None:
-        """Whether the score is good enough; None without one."""
+        """Whether the score is good enough; None if there is no score."""
         return None if self.score is None else self.score >= good_score
 
 
@@ -201,7 +202,7 @@ def check_limits(max_steps: int, good_score: float) -> None:
 
 
 def episode_of(record: Record) -> Episode:
-    """Return the episode that a graph's state holds as `record`, with its trials.
+    """Return the episode in a graph state's `record`, with its trials.
 
     Raises `InvalidInput` and `OutOfOrder`.
     """

@@ -1,7 +1,7 @@
-"""Stores keep episodes, lessons, queued work and benchmark runs. `open_store` opens one by its address.
+"""Stores of episodes, lessons, queued work and benchmark runs. `open_store` opens a store by its address.
 
-Each folder here is a kind of store. Its name is the scheme of the addresses, and `open_address` in its `__init__.py`
-opens a store.
+Each folder in this package is a kind of store. Its name is the scheme of addresses, and `open_address` in its
+`__init__.py` opens a store.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ __all__ = ["open_store"]
 
 
 def open_store(address: str | Path) -> Store:
-    """A store by its address. It reads and creates no file until it is used. Close it when you are done.
+    """Returns the store at an address. No file is read or created until the store is used. Close it after use.
 
     Args:
-        address: `sqlite:///mine.db` (`sqlite:////tmp/mine.db` is an absolute path), the plain path of an SQLite file,
-            `postgresql://role@host/name` (docs/stores.md), `memory:` for a new store that is gone once it is closed, or
-            `memory:NAME` for a store that all who open this name in this process share, until the last one closes it.
+        address: `sqlite:///mine.db` (`sqlite:////tmp/mine.db` is an absolute path), the path of an SQLite file,
+            `postgresql://role@host/name` (docs/stores.md), `memory:` for a new store that is lost when it is closed, or
+            `memory:NAME` for a store that all code in this process that opens this name shares, until the last user
+            closes it.
 
     Raises:
-        InvalidInput: The address does not name a kind of store, or is not written as that kind requires.
+        InvalidInput: The kind of store is unknown, or the address does not have the format of that kind.
     """
     scheme, rest = parse_address(address)
     return import_module(f"mulligan.store.{scheme}").open_address(rest)

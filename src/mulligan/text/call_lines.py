@@ -45,8 +45,10 @@ def call_parts(node: ast.expr) -> tuple[str, dict[str, Any]]:
 
 
 def literal(node: ast.expr) -> ast.expr:
-    """Returns the literal's value, with names converted to constants or strings. Raises `ValueError` if it is not a
-    literal.
+    """Returns the expression, with names replaced by constants or strings.
+
+    Raises:
+        ValueError: it is not a literal.
     """
     node = _NameReplacer().visit(node)
     ast.literal_eval(node)
