@@ -103,7 +103,7 @@ def test_candidates_are_kept_or_dropped_by_their_ids_and_written_to_a_file(mulli
     assert "Only lessons from coding agents' sessions" in mulligan("memory", "export", "--to", "AGENTS.md").err
     mulligan("learn", "home/.claude/projects/p/s1.jsonl")
     said = mulligan("memory", "export", "--to", "AGENTS.md").err
-    assert "0 kept lessons, nothing to change\n2 candidates to review first: mulligan memory" in said
+    assert "0 kept lessons, nothing changed\n2 candidates to review first: mulligan memory" in said
     assert (here / "AGENTS.md").read_bytes() == before
     keep, drop = candidates(mulligan)
     listed = mulligan("memory", "review")

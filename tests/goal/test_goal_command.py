@@ -94,7 +94,7 @@ def test_it_is_refused_where_no_hook_would_hold_the_agent(home: Path, place: Fol
     good = file.read_text()
     assert agents_that_hold(str(place.path), 5) == ["Kept working: Claude Code."]
     file.write_text(good.replace("3600", "5"))
-    with pytest.raises(InvalidInput, match="comes from an older Mulligan"):
+    with pytest.raises(InvalidInput, match="comes from an older version of Mulligan"):
         agents_that_hold(str(place.path), 5)
     file.write_text('{"disableAllHooks": true, ' + good.lstrip()[1:])
     with pytest.raises(InvalidInput, match="disableAllHooks"):

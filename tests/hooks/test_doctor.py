@@ -57,7 +57,7 @@ def test_codex_needs_trust_and_the_transcript_says_what_failed(home: Path) -> No
     ("settings", "trouble"),
     [
         ({"disableAllHooks": True}, "turns all hooks off: disableAllHooks"),
-        ({"timeout": 5000}, "The time limit of Stop is 5000: Claude Code counts seconds"),
+        ({"timeout": 5000}, "The time limit for Stop is 5000: Claude Code counts seconds"),
         (
             {"command": "/gone/mulligan-hook claude Stop"},
             "  ! The program /gone/mulligan-hook does not exist, so Claude Code neither shows nor learns lessons.",
@@ -110,7 +110,7 @@ def test_gemini_counts_milliseconds(home: Path) -> None:
     hooks(home, "install", "gemini", "--yes")
     file = home / ".gemini" / "settings.json"
     file.write_text(file.read_text().replace("5000", "5"))
-    assert "The time limit of AfterTool is 5: Gemini CLI counts milliseconds" in doctor(home, status=1)
+    assert "The time limit for AfterTool is 5: Gemini CLI counts milliseconds" in doctor(home, status=1)
 
 
 @pytest.mark.slow

@@ -237,7 +237,7 @@ async def judge_anew(journal: Journal) -> int:
     journal.set("rules", str(RULES))
     if unproven:
         message = (
-            f"Unproven now, and shown once a session confirms it: {count(unproven, 'lesson')} found by earlier rules."
+            f"Found by earlier rules, and shown again only after a session confirms them: {count(unproven, 'lesson')}."
         )
         journal.swallowed("", "learn", message)
     return unproven

@@ -77,7 +77,7 @@ def fire(of: CodingAgent, installed_commands: Mapping[str, tuple[str, int]], hom
     events = [payload.get("event") or payload["hook_event_name"] for payload in calls]
     for event, payload in zip(events, calls, strict=True):
         if event not in installed_commands:
-            yield Fired(event, 0.0, "", "it has no hook")
+            yield Fired(event, 0.0, "", "no hook is installed for this event")
             continue
         if program := _missing(installed_commands[event][0]):
             yield Fired(event, 0.0, "", f"{program} is missing")
@@ -120,12 +120,12 @@ def _fired(of: CodingAgent, event: str, command: str, payload: str, home: Path, 
             command, shell=True, input=payload, capture_output=True, text=True, cwd=home, env=environ, timeout=_TIMEOUT
         )
     except subprocess.TimeoutExpired:
-        return Fired(event, _TIMEOUT * 1000, "", "it does not finish")
+        return Fired(event, _TIMEOUT * 1000, "", "it did not finish")
     elapsed = (time.perf_counter() - started) * 1000
-    problem = f"it ends with {ran.returncode}: {ran.stderr.strip()[-300:]}" if ran.returncode else ""
+    problem = f"it exited with {ran.returncode}: {ran.stderr.strip()[-300:]}" if ran.returncode else ""
     hook = _hook(of, event)
     if not problem and hook and hook.moment in ("failure", "success") and _ABOUT in payload and not ran.stdout:
-        problem = "the lesson about this error is not returned" + _swallowed(home)
+        problem = "it did not return the lesson about this error" + _swallowed(home)
     return Fired(event, elapsed, _to_model(ran.stdout), problem)
 
 
@@ -156,25 +156,25 @@ def troubles(of: CodingAgent, installed_commands: Mapping[str, tuple[str, int]],
     yield from gone(of, installed_commands)
     if (store := os.environ.get("MULLIGAN_STORE", "")) and not store.endswith(store_file()):
         store = shown_address(store)
-        yield f"MULLIGAN_STORE is {store}, which is not one file for all folders: hooks use {store_file()}."
+        yield f"MULLIGAN_STORE is {store}, which is not a single file for all folders, so hooks use {store_file()}."
     in_milliseconds = min((hook.timeout for hook in of.hooks if hook.timeout), default=0) >= 1000
     for event, (command, limit) in installed_commands.items():
         hook = _hook(of, event)
         if hook is None:
             yield f"Mulligan has no hook for the event {event}: run `mulligan hooks install {of.name}` again."
         elif in_milliseconds and 0 < limit < 1000:
-            yield f"The time limit of {event} is {limit}: {of.title} counts milliseconds, not seconds."
+            yield f"The time limit for {event} is {limit}: {of.title} counts milliseconds, not seconds."
         elif hook.timeout and not in_milliseconds and limit > max(_MAX_SECONDS, hook.timeout):
-            yield f"The time limit of {event} is {limit}: {of.title} counts seconds, not milliseconds."
+            yield f"The time limit for {event} is {limit}: {of.title} counts seconds, not milliseconds."
         elif hook.moment == "stop" and 0 < limit < hook.timeout:
             yield (
-                f"The time limit of {event} is {limit}, too short for goals: run `mulligan hooks install "
+                f"The time limit for {event} is {limit}, too short for goals: run `mulligan hooks install "
                 f"{of.name}` again."
             )
         elif hook.timeout and not limit:
             yield f"{event} has no time limit: run `mulligan hooks install {of.name}` again."
         if not command.endswith(f"{of.name} {event}"):
-            yield f"The command of {event} is not the one that this Mulligan writes: {command}"
+            yield f"The command for {event} differs from the one that this version of Mulligan writes: {command}"
     if missing := [hook.event for hook in of.hooks if hook.event not in installed_commands]:
         yield f"There is no hook for {', '.join(missing)}: run `mulligan hooks install {of.name}` again."
     if of.name == "codex":
@@ -188,7 +188,10 @@ def does_not_hold(of: CodingAgent, installed_commands: Mapping[str, tuple[str, i
     if hook.event not in installed_commands:
         return f"There is no hook for {hook.event}: {advice}"
     if 0 < installed_commands[hook.event][1] < hook.timeout:
-        return f"The hook for {hook.event} comes from an older Mulligan, and its time limit may be too short: {advice}"
+        return (
+            f"The hook for {hook.event} comes from an older version of Mulligan, and its time limit may be too short: "
+            f"{advice}"
+        )
     troubled = [*_switched_off(of, folder), *gone(of, {hook.event: installed_commands[hook.event]})]
     untrusted = _untrusted(folder) if of.name == "codex" and not troubled else ()
     return next(iter([*troubled, *untrusted]), "")
@@ -211,7 +214,7 @@ def _missing(command: str) -> str:
 
 def _switched_off(of: CodingAgent, folder: Path) -> Iterator[str]:
     if is_off(os.environ):
-        yield f"{SWITCH} is {os.environ[SWITCH]} here, which stops all hooks."
+        yield f"{SWITCH} is {os.environ[SWITCH]} here, which turns all hooks off."
     with Journal() as journal:
         for paused in journal.pausing(str(folder)):
             command = f"mulligan hooks resume {shlex.quote(paused)}".removesuffix(" ''")
@@ -263,7 +266,7 @@ def _untrusted(folder: Path) -> Iterator[str]:
         yield str(error)
         return
     if waiting := [hook["eventName"] for hook in hooks if hook["trustStatus"] != "trusted"]:
-        yield f"Codex skips {', '.join(waiting)} until you have trusted them: start codex, and type /hooks."
+        yield f"Codex skips {', '.join(waiting)} until you trust them: start codex and type /hooks."
     if off := [hook["eventName"] for hook in hooks if not hook["enabled"]]:
         yield f"These are turned off in Codex: {', '.join(off)}. To turn them on, type /hooks there."
 

@@ -159,7 +159,10 @@ def removal(path: Path, before: str) -> Change:
     if path.suffix == ".js":
         return Change(path, before, None)
     after = _without_trust(before)[0] if path.suffix == ".toml" else _without_hooks(path, before)
-    note = f"{path} has changed since, or another Mulligan changed it: only Mulligan's entries are removed."
+    note = (
+        f"{path} has changed since the installation, or another copy of Mulligan changed it. Only Mulligan's entries "
+        "are removed."
+    )
     return Change(path, before, after, note=note if after != before else "")
 
 

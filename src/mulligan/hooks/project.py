@@ -73,7 +73,7 @@ class Project(NamedTuple):
 
         folder = quote(self.folder.removesuffix("/.git"))
         return (
-            f"The lessons of {self.claim} are not used here: {self.owner} uses them, and only a person can confirm "
+            f"{self.claim}'s lessons are not used here: {self.owner} uses them, and only a person can confirm "
             f"that this folder belongs to the same project. To use them here: {_JOIN_COMMAND} {folder}"
         )
 

@@ -138,7 +138,7 @@ def status_of(folder: str) -> Status:
     thread = Thread(target=lambda: answers.append(_with_lessons(status, subagent_banks, failures, late)), daemon=True)
     thread.start()
     thread.join(BANK_TIMEOUT)
-    silent = f"The bank {status.store} does not answer, so nothing is shown: its disk may hang."
+    silent = f"The bank {status.store} does not respond, so nothing is shown. Its disk may be hanging."
     return answers[0] if answers else replace(status, trouble=silent)
 
 

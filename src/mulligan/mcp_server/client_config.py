@@ -114,7 +114,8 @@ def client_config(client: str, server: ServerCommand) -> ClientConfig:
     notes = [f"Paste this into: {format.where}"]
     if not remote and server.keys:
         notes.append(
-            f"The client must pass {' or '.join(server.keys)} to the server, for the model: put it into its env table"
+            f"The client must pass {' or '.join(server.keys)} to the server, for the model. Add it to the client's "
+            f"env table"
         )
     if remote:
         guarded = f", with {TOKEN} set" if server.token else ""
@@ -167,7 +168,7 @@ def registry_entry(server: ServerCommand) -> ClientConfig:
     entry = {"$schema": _SCHEMA, "name": _REGISTERED, "title": "Mulligan", "description": about["Summary"]}
     notes = (
         "Save this as server.json, replace OWNER with your GitHub account, and run: mcp-publisher publish",
-        f"The package's page on PyPI has to say: mcp-name: {_REGISTERED}",
+        f"The package's page on PyPI must contain: mcp-name: {_REGISTERED}",
     )
     return ClientConfig({**entry, "version": version, "packages": [package]}, notes)
 
@@ -190,7 +191,7 @@ def _claude(server: ServerCommand) -> list[str]:
         return [f"Or, in Claude Code: {shlex.join(['claude', 'mcp', 'add', NAME, *env, '--', *server.line])}"]
     command = f"claude mcp add --transport {server.transport} {NAME} {shlex.quote(server.url)}"
     header = f' --header "Authorization: Bearer ${TOKEN}"' if server.token else ""
-    desktop = "Claude Desktop can only start servers by command: omit --transport for it"
+    desktop = "Claude Desktop can only start servers with a command. Omit --transport for it"
     return [f"Or, in Claude Code: {command}{header}", desktop]
 
 

@@ -33,7 +33,7 @@ def report() -> list[DoctorRow]:
     if sys.platform == "linux":
         rows += [_landlock(), _seccomp(), _user()]
     else:
-        rows.append(DoctorRow("platform", True, f"{sys.platform}: untested; on Linux more is confined, and tested"))
+        rows.append(DoctorRow("platform", True, f"{sys.platform}: untested; Linux confines more, and is tested"))
     return rows
 
 
@@ -66,7 +66,7 @@ def _remedy(level: Level) -> str:
 def _landlock() -> DoctorRow:
     abi = kernel.landlock_abi()
     if not abi:
-        return DoctorRow("landlock", False, "not there", "Linux 5.13 or newer with landlock in the lsm= list")
+        return DoctorRow("landlock", False, "not available", "use Linux 5.13 or newer with landlock in the lsm= list")
     if abi < SCOPED_SINCE:
         detail = f"ABI {abi}: the seccomp filter limits signals and abstract sockets instead"
         detail += "; writes of command-line agents are not limited" if abi < WRITES_SINCE else ""

@@ -87,7 +87,7 @@ class Balance:
             "more passed on the first try": self.first,
             "fewer failed": self.failures,
             "tokens saved": self.tokens,
-            "minus the tokens of learning and replays": self.net,
+            "minus the tokens used for learning and replays": self.net,
         }
         return [
             ("tasks", f"{self.tasks:,}", f"{self.task_tokens:,} tokens"),
