@@ -117,7 +117,7 @@ def test_candidates_are_kept_or_dropped_by_their_ids_and_written_to_a_file(mulli
     assert b"  > works: make build\r\n" in text
     assert b"ninja" not in text
     (here / "AGENTS.md").write_bytes(text + b"More.")
-    assert "nothing to change" in mulligan("memory", "export", "--to", "AGENTS.md").err
+    assert "nothing changed" in mulligan("memory", "export", "--to", "AGENTS.md").err
     assert mulligan("memory", "review", "--keep", "nothing").status == 2
 
 

@@ -66,7 +66,7 @@ async def state(store: Store) -> State:
     if oldest is not None and now - oldest > _LONG_WAIT_SECONDS:
         hours = (now - oldest) / 3600
         advice.append(
-            f"Jobs have been pending for {hours:.0f} h. Run a server with a model, or run the jobs: mulligan memory work"
+            f"Jobs have been pending for {hours:.0f} h. Start a server with a model, or run: mulligan memory work"
         )
     if queue.get("failed"):
         advice.append("Jobs have failed. To list them with the reasons: mulligan memory pending")
