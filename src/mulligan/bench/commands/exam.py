@@ -125,7 +125,7 @@ def _replayed(memories: Sequence[str], *, all_projects: bool) -> dict[str, Exam]
         if all_projects or (transcript.folder and project_id(transcript.folder) == project)
     ]
     if not sessions:
-        say("No sessions of coding agents were found to replay. --sessions all includes all folders.")
+        say("No coding-agent sessions were found to replay. --sessions all includes all folders.")
         return {}
     exams = {"hooks": asyncio.run(examine(sessions))}
     for arm in (read_arm(memory, config) for memory in memories):
