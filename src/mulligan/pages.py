@@ -1,4 +1,4 @@
-"""For reports: the blocks of a page, its text as Markdown and HTML, and words for numbers, times and states.
+"""For reports: a page's blocks, their text as Markdown and HTML, and text for numbers, times and states.
 
     from mulligan.pages import Heading, Table, markdown
 

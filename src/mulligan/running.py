@@ -1,4 +1,4 @@
-"""For programs with their own loop: configuration, models, plug-ins by name, the store and its records.
+"""For programs with their own loop: configuration, models and plug-ins by name, and the store and its records.
 
     from mulligan.running import load, open_store
 

@@ -1,4 +1,4 @@
-"""For additional commands: groups, shared options, tables, progress, and work that signals can stop.
+"""For additional commands: groups, shared options, tables, progress, and work that signals can interrupt.
 
     from mulligan.terminal import Group, columns, emit
 

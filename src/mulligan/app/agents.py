@@ -55,7 +55,7 @@ def agents_of(config: Config) -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class ProjectAgent:
-    """An agent of a project, and every problem with its files. agent: None if they have errors."""
+    """A project's agent, and all problems with its files. agent: None if the files have errors."""
 
     name: str
     folder: Path
@@ -64,12 +64,14 @@ class ProjectAgent:
 
     @property
     def tools(self) -> Sequence[str]:
-        """What it can call, including what its skills may unlock."""
+        """The tools that the agent can call, including those that its skills can unlock."""
         return tools_of(self.agent) if self.agent else ()
 
     @classmethod
     def all_in(cls, root: Path) -> Sequence[ProjectAgent]:
-        """The agents of the project in this folder. Calls no model. Raises `InvalidInput` for a broken project file."""
+        """Returns the agents of the project in this folder. Calls no model. Raises `InvalidInput` if the project file
+        is invalid.
+        """
         folders = agents_of(Config(root)).items()
         config = read_project(root)[0] if folders else Config(root)
         return [cls(name, folder, *read(folder, config, strict=True)) for name, folder in folders]

@@ -45,11 +45,11 @@ class Config:
     """The configuration of a project, or an empty one.
 
     Attributes:
-        root: the folder of the project file, if there is one.
-        source: the text of the file, in which errors find the line of a key.
-        file: the name of the file.
-        held: the keys of settings that are left out until the project is trusted (`app.trust`).
-        own_bank: whether the bank beside the file may be used.
+        root: the folder that contains the project file, if there is one.
+        source: the file's text, for the line numbers in errors.
+        file: the file's name.
+        held: the keys that are ignored until the project is trusted (`app.trust`).
+        own_bank: whether the bank next to the file can be used.
     """
 
     root: Path | None = None
@@ -61,49 +61,51 @@ class Config:
 
     @property
     def database(self) -> Path:
-        """The file of the store: in `MULLIGAN_HOME` if that is set, else in `.mulligan` beside `mulligan.toml` unless
-        that bank came with the repository and is not trusted, else in the user's data folder."""
+        """The store's file.
+
+        It is in `MULLIGAN_HOME` if that is set, else in `.mulligan` next to `mulligan.toml`, unless that bank came with
+        the repository and is not trusted, else in the user's data folder."""
         if os.environ.get("MULLIGAN_HOME") or self.root is None or not self.own_bank:
             return home() / "mulligan.db"
         return self.root / trusted.BANK / "mulligan.db"
 
     @property
     def store(self) -> str | Path:
-        """The address of the store: `MULLIGAN_STORE`, else the file `database`. Raises `InvalidInput` for the
-        variable's former name, which would otherwise be silently ignored."""
+        """The store's address: `MULLIGAN_STORE`, or else the file `database`.
+
+        Raises `InvalidInput` if the variable's former name is set, which would otherwise be ignored."""
         if not (address := os.environ.get("MULLIGAN_STORE")) and os.environ.get(OLD_NAME):
             raise InvalidInput(f"{OLD_NAME} is now called MULLIGAN_STORE: rename it. Its values stay the same.")
         return address or self.database
 
     def table(self, key: str) -> Mapping[str, Json]:
-        """A setting that must be a table. Raises `InvalidInput` if it is something else."""
+        """Returns a setting that must be a table. Raises `InvalidInput` if it is not."""
         value = self.values.get(key, {})
         if not isinstance(value, dict):
             raise InvalidInput(f"{self.where(key)}: [{key}] must be a table, not {value!r}.")
         return cast(dict[str, Json], value)
 
     def where(self, *keys: str) -> str:
-        """`path/mulligan.toml:LINE` of a key, or of the nearest table above it."""
+        """Returns `path/mulligan.toml:LINE` for a key or for the nearest table above it."""
         line = line_of(self.source, keys)
         return f"{self.root}/{self.file}:{line}" if line else f"{self.root}/{self.file}"
 
     def refuse_held(self, *keys: str) -> None:
-        """Raises `InvalidInput` if this setting names a model and waits for trust, because no other model may replace
-        it."""
+        """Raises `InvalidInput` if this setting is a model that needs trust, because no other model can replace it."""
         if keys in self.held:
             where = self.where(*keys)
             raise InvalidInput(f"{where} names the model, but is not trusted yet: run mulligan trust, or name a model.")
 
     @contextmanager
     def errors_at(self, key: str) -> Generator[None]:
-        """Adds the file and the table to the message of an `InvalidInput`."""
+        """Adds the file and the table to the messages of `InvalidInput` errors."""
         try:
             yield
         except InvalidInput as error:
             raise InvalidInput(f"{self.root}/{self.file}, [{key}]: {error}") from error
 
     def text(self, key: str) -> str | None:
-        """A setting that must be a string. Raises `InvalidInput` if it is something else."""
+        """Returns a setting that must be a string. Raises `InvalidInput` if it is not."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, str):
             raise InvalidInput(f"{self.where(key)}: {key} must be a string, not {value!r}.")
@@ -144,11 +146,11 @@ def project_here(config: Config, folder: Path | None = None, *, allowed: bool = 
 
 
 def load(start: Path | None = None) -> Config:
-    """The configuration for `start` (default: the working folder). Raises `InvalidInput` for a broken file.
+    """Returns the configuration for `start` (default: the working folder). Raises `InvalidInput` if a file is invalid.
 
-    Until the project is trusted, settings that run, redirect or loosen something are left out, which is reported once
-    (`app.trust`). A trusted project also sets variables from the `.env` beside its file, unless they are set already.
-    Files of models are relative to the project file. Without a project file, no `.env` is read.
+    Until the project is trusted, settings that run, redirect or loosen something are ignored, which is reported once
+    (`app.trust`). A trusted project also sets variables from the `.env` next to its file, unless they are already set.
+    Model files are relative to the project file. Without a project file, no `.env` is read.
     """
     config, contents = read_project(start)
     if contents is None:
@@ -256,8 +258,9 @@ def read_dotenv(file: Path) -> dict[str, str]:
 
 
 def located_model(name: str, folder: Path) -> str:
-    """The name of a model, or of several, with absolute paths (scripted:FILE, replay:FILE, local:FILE.gguf). Relative
-    paths start in `folder`."""
+    """Returns the name of one or more models, with absolute paths (scripted:FILE, replay:FILE, local:FILE.gguf).
+
+    Relative paths are relative to `folder`."""
     if len(names := model_names(name)) > 1:
         return SEPARATOR.join(located_model(one, folder) for one in names)
     kind, _, file = name.partition(":")

@@ -82,11 +82,11 @@ async def revise(
 async def rate_run(
     store: Store, run: str, score: float, *, trial: int | None = None, comment: str = "", by: str | None = None
 ) -> Episode:
-    """Records a person's score of a run's result, or of the lesson of this trial.
+    """Records a person's score for a run's result, or for this trial's lesson.
 
     Args:
         score: from 0 to 1; higher is better.
-        by: the person's name. None: the user of this machine.
+        by: the person's name. None: this machine's user.
 
     Raises:
         InvalidInput: the score is not from 0 to 1, or the trial has no lesson.

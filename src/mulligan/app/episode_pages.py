@@ -52,7 +52,7 @@ class StepPage:
 
 @dataclass(frozen=True)
 class EpisodePages:
-    """The pages about one episode. only: the bank that may be read; None: any."""
+    """The pages about an episode. only: the only bank that can be read. None: any bank."""
 
     store: Store
     episode: Episode
@@ -65,7 +65,7 @@ class EpisodePages:
         )
 
     async def step(self, number: int) -> StepPage:
-        """The step with this number, from 1. Raises `NotFound`."""
+        """Returns the step with this number, from 1. Raises `NotFound`."""
         rows = await self.store.steps(self.episode.id)
         if not 1 <= number <= len(rows):
             raise NotFound(f"Episode {self.episode.id} has {count(len(rows), 'step')}, not {number}.")
@@ -83,7 +83,7 @@ class EpisodePages:
         )
 
     def image(self, number: int) -> tuple[bytes, str]:
-        """The image with this number, from 1, and its media type. Raises `NotFound`."""
+        """Returns the image with this number, from 1, and its media type. Raises `NotFound`."""
         images = images_of(self.episode)
         if not 1 <= number <= len(images):
             raise NotFound(
@@ -94,14 +94,14 @@ class EpisodePages:
 
     @property
     def task(self) -> str:
-        """The task as a table for `mulligan bench run`, with its judge if a file can name it."""
+        """Returns the task as a table for `mulligan bench run`, with its judge if a file can specify it."""
         table = {"id": self.episode.id, "prompt": self.episode.task.prompt, **self._judge}
         masked = cast(dict[str, Any], mask_json(table))
         return "\n".join(["[[task]]", *(f"{name} = {_toml(value)}" for name, value in masked.items()), ""])
 
     @property
     def has_judge(self) -> bool:
-        """Whether a file of tasks can name the judge."""
+        """Whether a task file can specify the judge."""
         return bool(self._judge)
 
     @property

@@ -136,7 +136,7 @@ def check_role_name(name: str, where: str) -> None:
 
 
 def is_role(config: Config, name: str) -> bool:
-    """Whether a role has this name: a built-in one, or one from mulligan.toml or the environment."""
+    """Returns whether a role has this name: a built-in role, or one from mulligan.toml or the environment."""
     if name in role_names(config) or ("models", name) in config.held:
         return True
     return bool(_NAME.fullmatch(name) and name not in _RESERVED and _environment(_variable(name)))
@@ -414,14 +414,14 @@ def _alternatives() -> str:
 def configured_model(
     name: str | None, *, calls: Mapping[str, Json] | None = None, key: str | None = None
 ) -> tuple[Model, Sampling] | None:
-    """The model that the caller or the configuration names, with the sampling of its role; None if neither names one.
+    """Returns the model from the caller or the configuration, with its role's sampling; None if neither names a model.
 
     Args:
-        calls: Overrides the configuration of how the provider is called.
+        calls: Overrides the configured call settings.
         key: The provider's key, if it is not in the environment.
 
     Raises:
-        InvalidInput: The model, the role or a setting is not valid. Nothing is called.
+        InvalidInput: The model, the role or a setting is invalid.
     """
     config = load()
     named = choose_model(name, config)

@@ -169,7 +169,9 @@ def _existing(path: str) -> Path:
 
 
 def attribute_of(role: str, name: str, attribute: str, default: Any) -> Any:
-    """An attribute of a plug-in's class. `default` if it is missing, and for a user's file, which is not run."""
+    """Returns an attribute of a plug-in's class, or `default` if it is missing or the plug-in is a user's file, which
+    is not run.
+    """
     known = name in _shipped(role) or name in _installed(role)  # in this order, because the second is slow
     return getattr(find(role, name), attribute, default) if known else default
 

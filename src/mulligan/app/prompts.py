@@ -16,7 +16,9 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 class FilePrompts:
-    """`Prompts` from files. `folders` are searched before our own. `used` has the sha256 of each text that was read."""
+    """`Prompts` from files. `folders` take precedence over the built-in prompts. `used` contains the sha256 of each
+    text that was read.
+    """
 
     def __init__(self, folders: Sequence[Path] = ()) -> None:
         for folder in folders:
@@ -28,7 +30,7 @@ class FilePrompts:
 
     @classmethod
     def of(cls, config: Config) -> FilePrompts:
-        """The prompts of the folder that mulligan.toml names, then those that ship."""
+        """Returns the prompts in the folder from mulligan.toml, and the built-in prompts for the others."""
         folder = prompts_folder(config)
         return cls([Path(folder)] if folder else [])
 
@@ -36,7 +38,7 @@ class FilePrompts:
         return Prompt.parse(name, self.text(name))
 
     def text(self, name: str) -> str:
-        """The text of the prompt with this name, or of the file with this path."""
+        """Returns the text of the prompt with this name, or of the file with this path."""
         file = Path(name) if os.sep in name or name.endswith((".md", ".txt")) else self._find(name)
         try:
             text = file.read_text(encoding="utf-8")

@@ -30,16 +30,16 @@ log = logging.getLogger("mulligan")
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What a server was started with.
+    """The options with which a server was started.
 
     Attributes:
-        agent_id: the only agent that it serves. None: the agent that the client names.
-        model: judges, extracts and solves. None: the one that MULLIGAN_MODEL or mulligan.toml names, if any.
-        embedder: overrides that of [memory].
+        agent_id: the only agent that it serves. None: the agent that the client specifies.
+        model: the model that judges, extracts and solves. None: the model from MULLIGAN_MODEL or mulligan.toml, if any.
+        embedder: the embedder, which overrides the one in [memory].
         preset: "paper".
-        depth: reflections that a client's episode is shown, at least 1.
-        output_schemas: whether the list of tools describes their answers.
-        quota: what each agent may use in a day.
+        depth: the number of reflections that a client's episode sees, at least 1.
+        output_schemas: whether the list of tools includes the schemas of their results.
+        quota: the maximum usage of each agent per day.
     """
 
     agent_id: str | None = None
@@ -59,7 +59,7 @@ class ServerOptions:
 
 @dataclass
 class Service:
-    """Opens each part when it is first used, because a server must start quickly. It must be closed."""
+    """The parts of a server. Each is opened on first use, so that the server starts quickly. Close it after use."""
 
     served: ServerOptions = ServerOptions()
     config: Config = field(default_factory=load)
@@ -74,12 +74,12 @@ class Service:
 
     @property
     def model(self) -> str | None:
-        """The name of the model; None: the caller has to answer the questions."""
+        """The name of the model. None: the caller must answer the questions."""
         return choose_model(self.served.model, self.config)
 
     @property
     def thinks(self) -> bool:
-        """Whether the banks have a model: the service's, or that of [memory]."""
+        """Whether the banks have a model: the service's model or the one in [memory]."""
         return self.model is not None or bool(self.config.table("memory").get("model"))
 
     @property
@@ -100,14 +100,14 @@ class Service:
 
     @property
     def quotas(self) -> Quotas | None:
-        """Counts and refuses the calls of agents; None without a quota."""
+        """Counts agents' calls, and rejects those above the quota; None without a quota."""
         if self._quotas is None and self.served.quota:
             self._quotas = Quotas(self.served.quota, self.store.memory.queue)
         return self._quotas
 
     @property
     def client_led(self) -> ClientLed:
-        """The episodes that clients drive."""
+        """Returns the episodes that clients drive."""
         if self._client_led is None:
             from mulligan.app.client_led import ClientLed
 
@@ -115,7 +115,7 @@ class Service:
         return self._client_led
 
     def bank(self, agent_id: str | None) -> Bank:
-        """The bank of this agent ("": the unnamed one; None: reads those of all), the same one each time."""
+        """Returns this agent's bank, always the same object. "": the unnamed agent. None: reads all agents' banks."""
         if agent_id in self._banks:
             self._banks.move_to_end(agent_id)
             return self._banks[agent_id]
@@ -141,9 +141,9 @@ class Service:
         return bank
 
     async def finish_pending(self) -> None:
-        """Start, in the background, learning jobs that another process left behind, if this service has a model.
+        """Start, in the background, learning jobs that another process did not finish, if this service has a model.
 
-        Does not create a store, and opens a bank only if there is something to do. Errors are logged.
+        This does not create a store, and opens a bank only if there is something to do. Errors are logged.
         """
         from mulligan.store import file_of
 
@@ -157,7 +157,7 @@ class Service:
             log.warning("the learning jobs of earlier processes could not be finished: %s", error)
 
     async def close(self, seconds: float = 5.0) -> None:
-        """Closes all parts. Queued work continues for at most `seconds`; the rest is stored for the next process."""
+        """Closes all parts. Queued work continues for up to `seconds`; the rest is kept for the next process."""
         try:
             for task in self.work:
                 task.cancel()

@@ -555,11 +555,11 @@ class RunState(NamedTuple):
     """The state of an episode.
 
     Attributes:
-        name: "done": ended without a judge. "paused: REASON" and "cut off" (its process was killed): it can be resumed.
-            "open": it waits for a client or for a person. Otherwise "running", or the reason of its stop.
-        mark: the name of its sign in `text.states`.
-        word: the name as people read it.
-        detail: why it stopped, in a sentence; "" if that is not known.
+        name: "done" (it ended without a judge), "paused: REASON" or "cut off" (its process was killed; it can be
+            resumed), "open" (it waits for a client or a person), "running", or its stop reason.
+        mark: the name of its symbol in `text.states`.
+        word: the name for people.
+        detail: a sentence that explains why it stopped; "" if the reason is unknown.
     """
 
     name: str
@@ -569,7 +569,7 @@ class RunState(NamedTuple):
 
 
 def run_state(episode: Episode | Brief, running: bool) -> RunState:
-    """The state of an episode. running: whether it is driven now."""
+    """Returns the state of an episode. running: whether a process is driving it."""
     name = _state_name(episode, running)
     mark = _MARKS.get(name, "failed" if episode.judged else "unjudged")
     if name.startswith("paused") and name not in _MARKS:

@@ -40,11 +40,12 @@ async def _notice_harm(bank: Bank, notice: Notice) -> None:
 
 
 async def teach(bank: Bank, episode: Episode, notice: Notice, *, learns: bool = True) -> None:
-    """Lets the bank learn from an episode that is over, and reports the result.
+    """Teaches the bank a finished episode, and reports the result.
 
-    Nothing is learned twice, nor from an episode whose answer nobody could confirm, or whose task has no answer.
+    Nothing is learned twice. Nothing is learned from an episode whose answer could not be confirmed, or whose task has
+    no answer.
 
-    learns: False only tells the bank the outcome.
+    learns: False only reports the outcome to the bank.
     """
     if not learns:
         await tell_outcome(bank, episode, notice)
@@ -96,7 +97,7 @@ def failure(error: MulliganError) -> str:
 
 
 def summary(learned: Learned, agent_id: str | None, known: Collection[str] = ()) -> str:
-    """Describes what was learned, and how. known: ids of lessons that existed before."""
+    """Returns a description of what was learned, and how. known: the ids of lessons that existed before."""
     facts = _count([id for id in learned.facts if id not in known], "learned by rules", "fact")
     old = _count([id for id in learned.facts if id in known], "already known", "fact")
     new = tuple(id for id in learned.lessons if id not in known)
@@ -132,7 +133,7 @@ def restore_command(agent_id: str | None, learned: Learned) -> str:
 
 
 def memory_command(agent_id: str | None, *words: str) -> str:
-    """A `mulligan memory` command for the bank of this agent."""
+    """Returns a `mulligan memory` command for this agent's bank."""
     bank_option = ["--bank", agent_id] if agent_id else []
     return f"mulligan memory {shlex.join([*bank_option, *words])}"
 

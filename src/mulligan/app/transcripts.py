@@ -338,8 +338,9 @@ async def _learn_episode(bank: Bank, episode: Episode, recall: str | None) -> Le
 
 
 async def lessons_about(bank: Bank, query: str, top_k: int) -> list[Lesson]:
-    """The lessons for an agent that asks in the middle of its work: first those about an error in the query, then those
-    of a recall. No use is counted."""
+    """Returns the lessons for an agent that asks during its work, without counting a use.
+
+    Lessons about an error in the query come first, and then those of a recall."""
     facts = await bank.list(Selection(nature="fact", tag=TAG, limit=None))
     about_error = [lesson for lesson in facts if lesson.context.get("refusal") and has_reason(lesson, query)]
     about_error.sort(key=lambda lesson: not lesson.confirmed)

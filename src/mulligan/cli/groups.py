@@ -33,12 +33,12 @@ MEANT = {
 
 
 class Group(click.Group):
-    """A group of commands, which a subclass may import when they are needed.
+    """A group of commands, which a subclass can import when they are needed.
 
     Attributes:
-        lines: the names of commands that a subclass imports, with the first line of their help.
-        sections: the headings of the help with the names of their commands; empty for one section.
-        old: earlier names of commands, with the words that replace them.
+        lines: the names of commands that a subclass imports, with the first lines of their help.
+        sections: the headings in the help, with the names of their commands; empty for one section.
+        old: earlier names of commands, with the names that replace them.
     """
 
     lines: Mapping[str, str] = {}
@@ -59,7 +59,7 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def suggestions(self, ctx: click.Context, typed: str) -> list[str]:
-        """Returns at most two commands that were probably meant, by the word's meaning or else by its spelling."""
+        """Returns up to two commands that were probably intended, by the word's meaning or else by its spelling."""
         from difflib import get_close_matches
 
         known = self.list_commands(ctx)

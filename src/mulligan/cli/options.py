@@ -41,10 +41,10 @@ def limit_option(default: int) -> Callable[[F], F]:
 
 
 def record_options(record: type[Any], *, roles: Sequence[str] = ROLES, without: Sequence[str] = ()) -> Callable[[F], F]:
-    """Returns a decorator for the options of a record (`app.options`). A bank also needs `--memory`.
+    """Returns a decorator for a record's options (`app.options`). A bank also needs `--memory`.
 
     Args:
-        roles: what `--set` may set.
+        roles: the roles that `--set` can set.
         without: the names of options that the command does not have.
     """
     listed = [it for it in options_in(record) if it.flags and it.name not in without]

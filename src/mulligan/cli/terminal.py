@@ -54,7 +54,7 @@ def prepare() -> None:
 
 
 def emit(text: str) -> None:
-    """Writes text to stdout. On a terminal, a single line is wrapped at words, and control sequences are removed."""
+    """Writes text to stdout. On a terminal, a single line is wrapped, and control sequences are removed."""
     plain = on_terminal() and not isinstance(text, Drawn)
     _write(sys.stdout, sentence(clean(_COLOUR.sub("", text)), sys.stdout) if plain else text)
 
@@ -165,9 +165,10 @@ def wrapped(line: str, columns: int) -> list[str]:
 
 
 def say(line: str) -> None:
-    """Writes a line to stderr, wrapped at words on a terminal.
+    """Writes a line to stderr. On a terminal, it is wrapped.
 
-    If writing fails, as with a full disk or a closed descriptor, this and all later lines are discarded.
+    If writing fails, for example because the disk is full or the descriptor is closed, this and all later lines are
+    discarded.
     """
     with suppress(OSError):
         _write(sys.stderr, sentence(line, sys.stderr))
@@ -202,14 +203,14 @@ def columns(
     shorten: Sequence[int] = (),
     inset: int = 0,
 ) -> str:
-    """Returns rows of cells as a table.
+    """Returns a table with these rows of cells.
 
-    On a terminal, the table keeps to its width: empty columns are left out, those in `shorten` are shortened, and the
-    last one is wrapped at words. If a table with a heading is still too wide, each row becomes a paragraph.
+    On a terminal, the table fits the terminal's width: empty columns are omitted, columns in `shorten` are shortened,
+    and the last column is wrapped. If a table with a heading is still too wide, each row becomes a paragraph.
 
     Args:
-        heading: whether the first row has the names of the columns.
-        fold: whether the last column is wrapped; otherwise it is shortened.
+        heading: whether the first row contains the columns' names.
+        fold: whether the last column is wrapped. Otherwise, it is shortened.
         shorten: the numbers of the columns that may be shortened.
         inset: the indentation of the table.
     """

@@ -28,12 +28,12 @@ def mention_keys(actor: str | None, model: str | None) -> None:
 
 
 class Watch:
-    """Passes what happens in the episode on to its `Progress`.
+    """Passes an episode's events to a `Progress`.
 
     Args:
-        quiet: no progress on stderr.
-        as_json: print events as JSON lines.
-        trace: print each step, too.
+        quiet: whether to show no progress on stderr.
+        as_json: whether to print events as JSON lines.
+        trace: whether to also print each step.
     """
 
     live = True
@@ -47,10 +47,11 @@ class Watch:
         self.on_step: Callable[..., None] | None = self.did if trace else None
 
     def conduct(self, work: Callable[..., Coroutine[Any, Any, Any]]) -> int:
-        """Runs an episode to its end, prints how it ended, and returns the exit status.
+        """Runs an episode, prints how it ended, and returns the exit status.
 
         Args:
-            work: `mulligan.solve` or a function like it; called with `on_start`, `observers`, `on_step` and `notice`.
+            work: `mulligan.solve` or a similar function. It is called with `on_start`, `observers`, `on_step` and
+                `notice`.
         """
         from asyncio import CancelledError  # not above: `--help` is quick
 
@@ -105,7 +106,7 @@ class Watch:
 
     @property
     def status(self) -> int:
-        """The exit status for the episode as it is now."""
+        """Returns the exit status for the episode's current state."""
         return exit_status(self.episode) if self.episode else UNFINISHED
 
     def closing(self, label: str, trial: Trial | None) -> list[str]:
@@ -120,7 +121,7 @@ class Watch:
         return UNFINISHED
 
     def failed(self, error: Exception) -> int:
-        """Report the error that ended the run, and print a result whose record is lost; returns the exit status."""
+        """Reports the error that ended the run, prints a result whose record is lost, and returns the exit status."""
         if isinstance(error, RecordLost) and self.episode:
             self.progress.unrecorded(self.episode)
         self.progress.failed(error)

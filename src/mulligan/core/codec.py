@@ -35,10 +35,10 @@ SCHEMA = len(MIGRATIONS) + 1
 
 
 def to_json(record: Any) -> Json:
-    """The record as JSON: tuples as lists, bytes as base64, an event with its name under "event".
+    """Returns the record as JSON: tuples as lists, bytes as base64, and an event with its name under "event".
 
-    JSON values inside are not copied. Raises `InvalidInput`, which names the place, for what is not JSON (nan, inf, a
-    tuple within a JSON value) or does not fit its field.
+    JSON values in the record are not copied. Raises `InvalidInput`, with the location, if a value is not JSON (nan,
+    inf, or a tuple within a JSON value) or does not fit its field.
     """
     try:
         return _shape(cast(Any, type(record))).write(record)
@@ -53,10 +53,10 @@ def from_json(cls: type[T], data: Json, schema: int = SCHEMA) -> T: ...
 @overload
 def from_json(cls: UnionType, data: Json, schema: int = SCHEMA) -> Event: ...
 def from_json(cls: Any, data: Json, schema: int = SCHEMA) -> Any:
-    """The record of this class in `data`, which was written in version `schema`. For `Event`, the key "event" of `data`
-    names the class.
+    """Returns the record of this class in `data`, which was written in version `schema`. For `Event`, the key "event"
+    in `data` is the class name.
 
-    Raises `InvalidInput`, which names the place, for data that does not fit or that a newer version wrote.
+    Raises `InvalidInput`, with the location, if data does not fit or was written by a newer version.
     """
     return _read(cls, "Event" if cls is Event else cls.__name__, data, schema)
 
@@ -95,7 +95,7 @@ def json_text(value: Json, *, canonical: bool = False) -> str:
 
 
 def digest(value: Json) -> str:
-    """sha256 of the canonical JSON of `value`. Raises `InvalidInput` for what is not JSON."""
+    """Returns the sha256 of the canonical JSON of `value`. Raises `InvalidInput` if it is not a JSON value."""
     return hashlib.sha256(json_text(value, canonical=True).encode()).hexdigest()
 
 

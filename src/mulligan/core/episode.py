@@ -34,7 +34,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Recalled:
-    """The bank was asked. seconds: how long that took."""
+    """The bank recalled lessons. seconds: the time that this took."""
 
     recall: Recall
     seconds: float = 0.0
@@ -42,7 +42,7 @@ class Recalled:
 
 @dataclass(frozen=True)
 class Acted:
-    """The actor made an attempt. parent: the trial that a search went on from."""
+    """The actor made an attempt. parent: the trial from which a search continued."""
 
     trial: int
     attempt: Attempt
@@ -61,7 +61,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Reflected:
-    """`reflection` None: the reflector gives up, and with it the episode."""
+    """The reflector wrote a reflection. None: the reflector gave up, which ends the episode."""
 
     trial: int
     reflection: Reflection | None
@@ -70,7 +70,7 @@ class Reflected:
 
 @dataclass(frozen=True)
 class Stopped:
-    """The episode is over, or pauses. `usage` is what the move that was cut short had used."""
+    """The episode ended or was paused. `usage` is the usage of the interrupted move."""
 
     stop: Stop
     usage: Usage = Usage()
@@ -118,10 +118,10 @@ Event: TypeAlias = Recalled | Acted | Evaluated | Reflected | Stopped | Resumed 
 
 
 def due(episode: Episode, limits: Limits) -> Move | Stop:
-    """The next move under these limits, or why the episode is over.
+    """Returns the next move under these limits, or why the episode is over.
 
-    An attempt that was made is always judged, whatever it took, so that a budget never loses the best one;
-    the gate still holds the budget if judging needs a model.
+    A finished attempt is always judged, so that a budget never loses the best attempt. If judging needs a model, the
+    gate still enforces the budget.
     """
     move = _next(episode)
     if isinstance(move, Stop) or move.kind == "evaluate":
@@ -130,7 +130,7 @@ def due(episode: Episode, limits: Limits) -> Move | Stop:
 
 
 def advance(episode: Episode, event: Event) -> Episode:
-    """The episode after this event. Raises `OutOfOrder` when something else was due."""
+    """Returns the episode after this event. Raises `OutOfOrder` if a different event was due."""
     expected = _next(episode)
     seconds = episode.seconds + event.seconds
     if isinstance(event, Revised | Rated):

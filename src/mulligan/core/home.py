@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def home() -> Path:
-    """`MULLIGAN_HOME`, else `mulligan` in the user's data folder (XDG, or Application Support on macOS)."""
+    """Returns `MULLIGAN_HOME`, or else `mulligan` in the user's data folder (XDG, or Application Support on macOS)."""
     from pathlib import Path  # not above: it would slow down hooks
 
     return Path(home_path())

@@ -25,7 +25,9 @@ _path: ContextVar[tuple[str, ...]] = ContextVar("mulligan_path", default=())
 
 
 class scope:
-    """A context manager that adds names to the path of the keys recorded inside, or with `anew` replaces the path."""
+    """A context manager that adds names to the path of keys recorded in the block or, with `anew`, replaces the
+    path.
+    """
 
     def __init__(self, *names: str, anew: bool = False) -> None:
         self._names, self._anew = names, anew
@@ -43,7 +45,7 @@ def path(*names: str) -> str:
 
 
 class Meter:
-    """Counts the usage of one drive of an episode; `before` is what the episode had used until then."""
+    """Counts the usage of one drive of an episode. `before` is the episode's usage before the drive."""
 
     def __init__(self, before: Usage = Usage()) -> None:
         self.before, self.usage = before, Usage()

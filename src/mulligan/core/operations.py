@@ -180,7 +180,9 @@ _actor: ContextVar[str] = ContextVar("mulligan_actor", default="")
 
 @contextmanager
 def acting_as(who: str) -> Generator[None]:
-    """Changes of lessons in this block name who made them in their history, such as "cli anna" or "mcp token 1"."""
+    """A context manager that sets the author of changes to lessons in their history, such as "cli anna" or "mcp token
+    1".
+    """
     token = _actor.set(who)
     try:
         yield

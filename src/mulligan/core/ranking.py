@@ -107,11 +107,7 @@ class Candidates(Protocol):
 
 @runtime_checkable
 class Retrieval(Protocol):
-    """Ranks the candidates for a query.
-
-    Attributes:
-        experiences: whether `top_k` counts experiences of several lessons (as in the paper) instead of lessons.
-    """
+    """Ranks the candidates for a query."""
 
     @property
     def queries(self) -> bool:

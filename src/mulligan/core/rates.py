@@ -76,7 +76,7 @@ def difference_interval(first: tuple[float, float, float], second: tuple[float, 
 
 
 def rate(count: int, n: int) -> Rate:
-    """The rate `count` / `n`. Raises `ValueError` unless 0 <= count <= n."""
+    """Returns the rate `count` / `n`. Raises `ValueError` unless 0 <= count <= n."""
     if not 0 <= count <= n:
         raise ValueError(f"{count} of {n}")
     if n == 0:

@@ -37,12 +37,12 @@ class StepRow:
 
 @dataclass(frozen=True)
 class Brief:
-    """An episode as a row of a list.
+    """An episode, as a row of a list.
 
     Attributes:
-        prompt: the beginning of its task.
-        stop: why it ended; None: not yet.
-        judged: whether some trial got a verdict.
+        prompt: the beginning of the task.
+        stop: why it ended. None: it has not ended.
+        judged: whether a trial has a verdict.
         head: its models and settings.
     """
 
@@ -202,11 +202,10 @@ class ArmCounts(Protocol):
 
 @runtime_checkable
 class Store(EpisodeReader, EpisodeIndex, EpisodeWriter, EpisodeLeases, ArmCounts, Protocol):
-    """All that a store does with episodes; who needs less asks for one of the protocols above. Raises `StoreError`.
+    """All operations of a store. Code that needs fewer uses one of the protocols above. Raises `StoreError`.
 
-    memory: the lessons and the queued work. benches: the runs of benchmarks. Both close with the store.
-    What a call has returned from survives the death of the process; each store says what of it survives that of the
-    machine.
+    memory: the lessons and the queued work. benches: the benchmark runs. Both are closed with the store. Data is safe
+    from a crash of the process once a call returns; each store documents what is safe from a crash of the machine.
     """
 
     @property

@@ -78,13 +78,13 @@ class Uplift:
 
 @dataclass(frozen=True)
 class Tally:
-    """The outcomes that are counted for an entry, or for a whole bank.
+    """The counted outcomes for an entry or a bank.
 
     Attributes:
-        known: how many recalls with it have a known outcome, with or without a draw.
-        solved: how many of them succeeded.
+        known: the number of recalls with a known outcome, with or without a draw.
+        solved: the number of these that succeeded.
         shown, withheld: the outcomes of recalls in which a draw decided.
-        evidence: the evidence that it does harm, for each of `BETS`.
+        evidence: the evidence of harm, for each of `BETS`.
     """
 
     known: int = 0
@@ -94,11 +94,15 @@ class Tally:
     evidence: tuple[float, ...] = ()
 
     def with_outcome(self, success: bool) -> Tally:
-        """The tally with the outcome of a recall that showed or withheld it. After a draw, call `with_draw`, too."""
+        """Returns the tally with the outcome of a recall that showed or withheld it. After a draw, also call
+        `with_draw`.
+        """
         return replace(self, known=self.known + 1, solved=self.solved + success)
 
     def with_draw(self, success: bool, *, withheld: bool, share: float, halflife: float | None = HALFLIFE) -> Tally:
-        """The tally with the outcome of a recall in which a draw withheld or showed it. halflife: None ages nothing."""
+        """Returns the tally with the outcome of a recall in which a draw withheld or showed it. halflife: None: no
+        ageing.
+        """
         by = 1.0 if halflife is None else 0.5 ** (1 / halflife)
         shown = self.shown.after(by, None if withheld else success)
         kept_back = self.withheld.after(by, success if withheld else None)
@@ -123,7 +127,7 @@ class Tally:
 
     @property
     def uplift(self) -> Uplift | None:
-        """None until outcomes are known both of recalls that showed it and of recalls that withheld it."""
+        """None until there are known outcomes both of recalls that showed it and of recalls that withheld it."""
         if not self.shown.count or not self.withheld.count:
             return None
         (shown, variance, n), (withheld, other_variance, m) = self._estimate(self.shown), self._estimate(self.withheld)
@@ -149,7 +153,7 @@ class Tally:
 
     @property
     def harmful(self) -> bool:
-        """Whether it does harm, by a test whose level holds however often one looks."""
+        """Whether it does harm, by a test whose level is valid however often it is evaluated."""
         if sum(self.evidence) / len(BETS) < 1 / LEVEL:
             return False
         uplift = self.uplift

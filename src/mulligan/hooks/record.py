@@ -82,14 +82,13 @@ class GoalView:
 
 @dataclass(frozen=True)
 class HookRecord:
-    """What the journal and the bank have of the coding agents in a project.
+    """What the journal and the bank contain about a project's coding agents.
 
     Attributes:
-        sessions: the newest of them, newest first; older: how many are left out.
-        candidates: lessons that nobody has confirmed, with the outputs of the call that failed and of the one that
-            worked.
-        lessons: those that somebody has confirmed.
-        goal: that of the folder.
+        sessions, older: the newest sessions, newest first, and the number of older ones.
+        candidates: lessons that have not been confirmed, with the outputs of the failed call and the successful call.
+        lessons: lessons that a person has confirmed.
+        goal: the folder's goal.
     """
 
     status: Status
@@ -133,12 +132,14 @@ class HookRecord:
 
     @staticmethod
     def status_of(folder: str) -> Status | None:
-        """The state of hooks for this folder; None where no hook has run: a journal is not made by looking."""
+        """Returns the state of hooks for this folder, or None if no hook has run. Does not create a journal."""
         return read_status(folder) if os.path.exists(os.path.join(home_path(), FILE)) else None
 
     @classmethod
     async def read(cls, folder: str, bank_of: Callable[[str], Bank]) -> HookRecord | None:
-        """The record of this folder's project; None where no hook has run. bank_of: opens a bank by its name."""
+        """Returns the record of this folder's project, or None if no hook has run. bank_of: opens a bank by its
+        name.
+        """
         status = await asyncio.to_thread(cls.status_of, folder)
         if status is None:
             return None
@@ -157,10 +158,10 @@ class HookRecord:
 
     @staticmethod
     async def review(bank: Bank, id: str, decision: str, by: str) -> None:
-        """Keep or drop a candidate. by: the face that a person decided in, which the history names.
+        """Keep or discard a candidate. by: the interface in which the person decided, for the history.
 
         Raises:
-            InvalidInput: this is no decision, or the lesson is not active.
+            InvalidInput: the decision is unknown, or the lesson is not active.
         """
         if decision not in DECISIONS:
             raise InvalidInput(f"Available: {', '.join(DECISIONS)}.")

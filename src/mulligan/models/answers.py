@@ -29,15 +29,15 @@ def answer_in(
     cut: str = "",
     stop: Sequence[str] = (),
 ) -> Answer:
-    """The answer in a model's text. Raises `Unreadable`.
+    """Returns the answer in a model's text. Raises `Unreadable`.
 
     Args:
-        question: the question as it was sent. If it has tools and a schema, the JSON stands for a call (see
+        question: the question as it was sent. If it has tools and a schema, the JSON represents a call (see
             `tool_answers.in_json`).
         calls: the tool calls of the response.
-        repairs: faults in the JSON of these calls that were repaired.
+        repairs: the errors in the calls' JSON that were repaired.
         cut: why the text is not complete; "" if it is.
-        stop: texts at which an answer in words ends, for models that do not stop there themselves.
+        stop: texts at which a text answer ends, for models that do not stop there.
     """
     if question.schema is None:
         return without_thoughts(Answer(text, model, usage, tuple(calls), repairs=tuple(repairs)), cut, stop)

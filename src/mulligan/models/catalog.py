@@ -85,8 +85,10 @@ def open_embedder(
     sleep: Sleep = asyncio.sleep,
     chance: Callable[[], float] = random.random,
 ) -> Embedder:
-    """The embedder of this name: `local` (`local:minilm-l6-v2`), `local:multilingual-e5-small`, `PROVIDER:MODEL` or
-    `PROVIDER:MODEL@DIMENSIONS`, and for tests `hash` or `hash:DIMENSIONS`. `embed` returns a numpy array of float32.
+    """Returns the embedder with this name.
+
+    The name is `local` (`local:minilm-l6-v2`), `local:multilingual-e5-small`, `PROVIDER:MODEL` or
+    `PROVIDER:MODEL@DIMENSIONS`; for tests, it is `hash` or `hash:DIMENSIONS`. `embed` returns a numpy array of float32.
 
     Args:
         sleep, chance: See `open_model`.

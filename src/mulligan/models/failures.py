@@ -43,11 +43,11 @@ _FORMAT = "The server does not use this provider's format: check the base URL."
 
 
 class Unreadable(BadAnswer):
-    """The answer is not the JSON that was asked for, or has only thoughts.
+    """The answer is not the requested JSON, or contains only thoughts.
 
     Attributes:
-        again: whether it makes sense to ask once more.
-        thoughts: whether it has only thoughts.
+        again: whether to ask once more.
+        thoughts: whether it contains only thoughts.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class Reading(NamedTuple):
 
 
 def parse(text: str, schema: Json = None) -> Json:
-    """The JSON value in `text`: see `read`."""
+    """Returns the JSON value in `text`: see `read`."""
     return read(text, schema).value
 
 
@@ -79,7 +79,9 @@ def read(text: str, schema: Json = None) -> Reading:
 
 
 def read_object(text: str) -> Reading:
-    """The whole text as one JSON object, repaired as by `read`. Raises `ValueError`, also for text around it."""
+    """Returns the entire text as one JSON object, repaired as by `read`. Raises `ValueError`, also if there is other
+    text around it.
+    """
     text = text.strip()
     try:
         reading = Reading(whole(text), is_whole=True)

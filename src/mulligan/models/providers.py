@@ -25,7 +25,7 @@ _SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
 class MissingKey(InvalidInput):
-    """No variable holds a provider's key."""
+    """No environment variable contains the provider's key."""
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,11 @@ _ANYTHING: Json = {"type": ["string", "number", "boolean", "null", "array", "obj
 
 
 def in_json(question: Question) -> Question:
-    """The question for a model without tools: they are described in words, and the schema allows only a call.
+    """Returns the question for a model without tool calls: the text describes the tools, and the schema allows only a
+    call.
 
-    Earlier calls become the JSON that would have made them, and their results become messages of the user. A question
-    without tools and calls is returned unchanged.
+    Earlier calls become the corresponding JSON, and their results become user messages. A question without tools and
+    calls is returned unchanged.
     """
     if not question.tools and not any(m.role == "tool" or m.calls for m in question.messages):
         return question
@@ -52,7 +53,7 @@ def in_json(question: Question) -> Question:
 
 
 def call_of(text: str, *, cut: bool = False) -> ToolCall:
-    """The call in an answer: see `read_call`."""
+    """Returns the call in an answer: see `read_call`."""
     return read_call(text, cut=cut)[0]
 
 

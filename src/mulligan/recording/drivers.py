@@ -65,7 +65,7 @@ def driver(episode: Episode) -> str:
 
 
 def check_resumable(episode: Episode) -> None:
-    """Raises `InvalidInput` if our own loop does not drive the episode. The error says who can resume it, and how."""
+    """Raises `InvalidInput` if Mulligan's own loop does not drive the episode. The error explains how to resume it."""
     run, settings = episode.run, episode.head.settings
     if led_by_client(episode):
         raise InvalidInput(

@@ -28,17 +28,19 @@ Diverge: TypeAlias = Callable[[Json], Awaitable[Entry]]
 
 
 class StoredJournal:
-    """The `Journal` of one drive of an episode. Keys are (path, n), n counted within the path.
+    """The `Journal` of one drive of an episode. Keys are (path, n), with n counted within the path.
 
-    An effect that raises an error counts as not done. A failure that the role can go on from belongs in the result. The
-    key of a step inside another one contains that of the outer one, so that counts stay the same when it is reused.
+    An effect that raises an exception counts as not done. A failure after which the role can continue belongs in the
+    result. The key of a nested step contains the outer step's key, so that counts stay the same when the outer step is
+    reused.
 
     Args:
-        entry: Where steps are recorded. If it is None, call `enter` before the first step.
+        entry: The entry in which steps are recorded. If it is None, call `enter` before the first step.
         fork: Whether to forget all later steps if a recorded request differs.
-        diverge: If a recorded request differs, names the entry to continue in, which gets the steps taken so far.
-        observer: Called with each step that is done. Its errors are logged.
-        known: Asked for the result of each step that is not in the record. If it has one, the step is not done.
+        diverge: Called if a recorded request differs. Returns the entry in which to continue, to which the steps so far
+            are copied.
+        observer: Called with each finished step. Its errors are logged.
+        known: Called for each step that is not in the record. If it returns a result, the step is not done.
         lost: Called with the error when recording fails. Unless it raises, the episode continues without a record.
     """
 
@@ -64,7 +66,7 @@ class StoredJournal:
         which may need them for another entry."""
 
     def enter(self, entry: Entry) -> None:
-        """Record from now on in this entry."""
+        """Record in this entry from now on."""
         self._entry = entry
 
     async def step(
@@ -146,7 +148,7 @@ class StoredJournal:
         return row
 
     async def move(self, entry: Entry) -> None:
-        """Go on in this entry, with the steps that this drive has taken so far written into it."""
+        """Continue in this entry, after copying this drive's steps to it."""
         for key, (request, result) in list(self._taken.items()):
             there = await entry.step(key)
             if result and there is not None and there.done:
@@ -166,9 +168,9 @@ class StoredJournal:
 
 
 class NoJournal:
-    """A `Journal` that records nothing: for roles that are used alone, outside an episode.
+    """A `Journal` that records nothing, for roles that are used outside an episode.
 
-    It refuses what could not be recorded, so that a role that works here works with a record too.
+    It rejects what cannot be recorded, so that a role that works with it also works with a record.
     """
 
     async def step(
@@ -217,7 +219,7 @@ def asked_task(task: Task) -> dict[str, Json]:
 
 
 class JournaledBank:
-    """A bank whose recalls are steps of the journal."""
+    """A bank whose recalls are recorded in the journal."""
 
     def __init__(self, inner: Bank, journal: Journal) -> None:
         self._inner = inner

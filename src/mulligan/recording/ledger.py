@@ -39,14 +39,14 @@ log = logging.getLogger("mulligan")
 
 
 class Entry:
-    """An episode as its holder reads and extends it. It equals what is in the store while the lease holds.
+    """An episode, as its holder reads and extends it. While the lease is valid, it is the same as in the store.
 
     Attributes:
         episode: the episode with everything that has happened.
-        events: all events in order.
-        steps: the journal steps in the order in which they were begun. None stands for a step that this process has
-            written but not remembered: see `step`.
-        weight: approximate number of characters, when it was last weighed.
+        events: all events, in order.
+        steps: the journal steps, in the order in which they began. None represents a step that this process has written
+            but not kept: see `step`.
+        weight: the approximate number of characters when it was last measured.
         released: whether the lease ended with the last write.
     """
 
@@ -77,7 +77,7 @@ class Entry:
 
     @property
     def moves(self) -> Sequence[Event]:
-        """The events of the loop itself: without pauses, and without a person's revisions and ratings."""
+        """The loop's own events, without pauses and people's revisions and ratings."""
         return [event for event in self.events if not (is_pause(event) or isinstance(event, Revised | Rated))]
 
     @property
@@ -86,18 +86,19 @@ class Entry:
         return self.episode.stop is not None and self.episode.stop.resumable
 
     async def append(self, event: Event, *, later: bool = False) -> Episode:
-        """Record an event, and return the episode after it.
+        """Record an event, and return the resulting episode.
 
-        A paused episode is resumed first, except by a person's revision or rating. A reflection is recorded with its
-        quality, whoever wrote it.
+        A paused episode is resumed first, unless the event is a person's revision or rating. A reflection is recorded
+        with its quality.
 
         Args:
-            later: Write the event together with the next write, at the latest when the episode is let go. Use it for
-                events that have no effect before that, or that the journal can repeat. Errors of the store come then.
+            later: Whether to write the event with the next write, or at the latest when the episode is released. Use it
+                for events that have no effect before that, or that the journal can repeat. Store errors are raised at
+                that time.
 
         Raises:
-            OutOfOrder: The episode was waiting for something else. Nothing is recorded.
-            StoreError: The event could not be written, or somebody else holds the episode now.
+            OutOfOrder: The episode expected a different event. Nothing is recorded.
+            StoreError: The event could not be written, or the episode now has another holder.
         """
         if self.paused and not isinstance(event, Resumed | Revised | Rated):
             if is_pause(event):
@@ -118,11 +119,11 @@ class Entry:
 
     @property
     def waits(self) -> bool:
-        """Whether an event is still to be written."""
+        """Whether an event is waiting to be written."""
         return bool(self._waiting)
 
     async def let_go(self) -> None:
-        """Write the waiting events, if there are any, which also ends the lease. Raises `StoreError`."""
+        """Write any waiting events, and end the lease. Raises `StoreError`."""
         if not self._waiting:
             return
         self.released = True
@@ -154,22 +155,22 @@ class Entry:
             await self.append(Resumed())
 
     def notify(self, event: Event) -> None:
-        """Tell the observers of an event that is recorded."""
+        """Notify the observers of a recorded event."""
         for observer in self._observers:
             inform(observer, self.episode, event)
 
     async def step(self, key: str) -> StepRow | None:
-        """The journal step of this key, if it was ever begun."""
+        """The journal step with this key, if it has begun."""
         if self.steps.get(key, self) is None:
             self.steps = {row.key: row for row in await self.store.steps(self.lease.episode)}
         return self.steps.get(key)
 
     def leave_behind(self, key: str) -> None:
-        """Forget this step and all later ones, as the store does when the step is begun again."""
+        """Forget this step and all later steps, as the store does when the step begins again."""
         self.steps = {before: self.steps[before] for before in takewhile(lambda other: other != key, self.steps)}
 
     async def begin_step(self, key: str, request: Json) -> None:
-        """Write the step as begun. If it was begun with another request before, all later steps are forgotten."""
+        """Record that the step began. If it began before with another request, all later steps are forgotten."""
         await self._settle()
         hashed, old = digest(request), self.steps.get(key)
         if old is not None and old.request_hash != hashed:
@@ -181,7 +182,7 @@ class Entry:
             self._unweighed.append(row)
 
     async def finish_step(self, key: str, result: Json) -> None:
-        """Write the result of a step that was begun."""
+        """Record the result of a step that began before."""
         await self._settle()
         await self.store.finish_step(self.lease, key, result)
         if (row := self.steps[key]) is not None:
@@ -193,7 +194,7 @@ class Entry:
             await self._write()
 
     def weigh(self) -> None:
-        """Bring `weight` up to date by adding what is new since the last call."""
+        """Update `weight` with what was added since the last call."""
         self.weight += _weight(self._unweighed)
         self._unweighed.clear()
 
@@ -202,10 +203,10 @@ class Ledger:
     """The episodes of one store.
 
     Args:
-        owner: the name in which episodes are held. None takes a new one each time, so that a second driver in this
-            process is refused like one in another process.
-        keep_steps: whether entries remember the requests and results of the steps that they write.
-        observers: called with each event once it is recorded.
+        owner: the name of the holder. None: a new name each time, so that a second driver in this process is refused
+            like one in another process.
+        keep_steps: whether entries keep the requests and results of the steps that they write.
+        observers: called with each event after it is recorded.
     """
 
     def __init__(
@@ -224,12 +225,12 @@ class Ledger:
         self._lock = threading.Lock()
 
     async def begin(self, episode: Episode, files: Mapping[str, str] | None = None) -> None:
-        """Create the episode. files: the texts that it depends on. Raises `StoreError` if its id is taken."""
+        """Create the episode. files: the texts on which it depends. Raises `StoreError` if the id already exists."""
         await self.store.create(episode, files or {})
         self._remember(Entry(self.store, Lease(episode.id, "", 0), episode, **self._options))
 
     def remembered(self, id: str) -> Episode | None:
-        """The episode as this process knows it; another may have changed it since."""
+        """Returns this process's copy of the episode, which another process may have changed."""
         entry = self._remembered.get(id)
         return entry.episode if entry else None
 
@@ -242,13 +243,13 @@ class Ledger:
         wait: float = 0.0,
         cancels: bool = True,
     ) -> AsyncGenerator[Entry]:
-        """Hold the episode while the block runs. It is read from the store if somebody else has held it since.
+        """Hold the episode during the block. It is read from the store if it had another holder in the meantime.
 
         seconds, wait and cancels are those of `leased`.
 
         Raises:
             NotFound: there is no such episode.
-            LeaseLost: somebody else holds it, or has taken it over meanwhile.
+            LeaseLost: it has another holder, or another holder took it over.
         """
         entry: Entry | None = None
         released = lambda: entry is not None and entry.released  # noqa: E731
@@ -270,19 +271,19 @@ class Ledger:
                 self._remember(entry)
 
     async def fork(self, episode: Episode, plan: Plan, head: Head, files: Mapping[str, str]) -> Episode:
-        """A copy of the episode, with its events and steps, that goes on as a run of its own."""
+        """Returns a copy of the episode, with its events and steps, which continues as a separate run."""
         run = secrets.token_hex(4)
         return await self.store.copy(episode.id, f"{run}.1", run, head, files, Forked(plan))
 
     async def branch(self, entry: Entry, begun: Episode, why: Json) -> Episode:
-        """The episode in which a driver goes on that does not follow this record.
+        """Returns the episode in which a driver continues when it departs from this record.
 
-        Its id comes from `why`, so that a branch whose driver was killed is the same one when it is asked for again.
+        Its id depends on `why`, so that the same branch is returned again after its driver was killed.
 
         Args:
-            entry: the record that is left. If it is under way it is paused, and names the branch.
-            begun: the episode as it began.
-            why: where and how the two part.
+            entry: the original record. If it is in progress, it is paused, and refers to the branch.
+            begun: the episode at its beginning.
+            why: where and how the records differ.
         """
         run = digest(why)[:12]
         if entry.episode.stop is None:

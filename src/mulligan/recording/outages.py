@@ -22,17 +22,17 @@ _warned: set[tuple[str, str]] = set()
 
 
 class Outages:
-    """The failures of something that the program can do without, in the whole process.
+    """Failures of something that the program can do without, within this process.
 
     Args:
-        name: What may fail, such as the address of a store.
+        name: What can fail, such as a store's address.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     async def tolerated(self, consequence: str, work: Callable[[], Awaitable[T]], instead: T) -> T:
-        """The result of `work`. If it fails, or may not run for now, returns `instead`. A cancellation is raised."""
+        """Returns the result of `work`, or `instead` if it fails or attempts are suspended. Cancellation is raised."""
         if self.resting:
             return instead
         try:
@@ -44,12 +44,12 @@ class Outages:
 
     @property
     def resting(self) -> bool:
-        """Whether this is left alone for now, because it failed slowly."""
+        """Whether attempts are suspended, because the last one took long to fail."""
         return time.monotonic() < _resting.get(self._name, 0.0)
 
     @contextmanager
     def attempt(self) -> Generator[None]:
-        """Leave this alone for a while if the block needs many seconds to fail."""
+        """If the block takes many seconds to fail, makes no further attempts for a while."""
         start = time.monotonic()
         try:
             yield
@@ -59,7 +59,7 @@ class Outages:
             raise
 
     def warn(self, consequence: str, why: str) -> None:
-        """Log a warning, unless this process has logged this consequence before."""
+        """Log a warning, unless this process has already logged this consequence."""
         if (self._name, consequence) not in _warned:
             _warned.add((self._name, consequence))
             log.warning("%s: %s", consequence, why)

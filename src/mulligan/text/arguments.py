@@ -33,10 +33,10 @@ def renamed(arguments: Mapping[str, T], known: Collection[str], of: str) -> dict
     """Returns the arguments under their known names.
 
     Args:
-        of: the tool or function that has the arguments, for errors.
+        of: the name of the tool or function, for errors.
 
     Raises:
-        InvalidInput: a name is unknown, or two names mean the same argument.
+        InvalidInput: a name is unknown, or two names refer to the same argument.
     """
     values: dict[str, T] = {}
     names: dict[str, str] = {}

@@ -28,7 +28,7 @@ TEXT = 'font-family="sans-serif" font-size="12"'
 
 @dataclass(frozen=True)
 class Point:
-    """A rate and its interval at a position on the axis. label: the text beside the point."""
+    """A rate and its interval, at a position on the axis. label: the text next to the point."""
 
     x: float
     value: float
@@ -39,7 +39,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """The points of a curve, in the order of the axis."""
+    """A curve: its points, in the order of the axis."""
 
     label: str
     points: Sequence[Point]
@@ -47,15 +47,15 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Rates from 0 to 1 above an axis.
+    """A chart of rates from 0 to 1.
 
     Attributes:
-        name: the part of the title's id that is unique in a page.
+        name: a part of the title's id that is unique on a page.
         title: what the chart shows.
-        axis_label: what the axis counts.
-        ticks: positions on the axis, and their labels. The axis goes from the first to the last.
-        joined: whether a line joins the points of a curve, and a band shows their intervals.
-        marks: positions of vertical lines, and their labels.
+        axis_label: the label of the axis.
+        ticks: positions on the axis and their labels. The axis extends from the first to the last.
+        joined: whether a line connects a curve's points, and a band shows their intervals.
+        marks: positions of vertical lines and their labels.
     """
 
     name: str
@@ -67,18 +67,18 @@ class Chart:
     marks: Sequence[tuple[float, str]] = ()
 
     def place(self, x: float) -> float:
-        """Returns the horizontal coordinate of a position. A position beyond the axis is drawn at its end."""
+        """Returns the horizontal coordinate of a position. Positions beyond the axis are drawn at its end."""
         first, last = self.ticks[0][0], self.ticks[-1][0]
         share = min(max((x - first) / (last - first), 0.0), 1.0)
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
     @property
     def legend(self) -> Sequence[tuple[int, str, str]]:
-        """Of each curve the number of its colour, its dashes as an SVG attribute, and its label."""
+        """Each curve's colour number, its dashes as an SVG attribute, and its label."""
         return [(n % len(COLOURS), dashes(n), curve.label) for n, curve in enumerate(self.curves)]
 
     def svg(self, *, alone: bool = False) -> str:
-        """Returns the chart as SVG. alone: for its own file."""
+        """Returns the chart as SVG. alone: whether the chart is for its own file."""
         return encodable("\n".join(_svg(self, alone)) + "\n")
 
 

@@ -9,7 +9,7 @@ from mulligan.text.plain import count
 
 
 def when(at: float) -> str:
-    """Returns a time in the zone of this machine as text."""
+    """Returns a time as text, in this machine's time zone."""
     try:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
     except (ValueError, OverflowError, OSError):  # a year that calendars do not have
@@ -17,7 +17,7 @@ def when(at: float) -> str:
 
 
 def zone(at: float | None = None) -> str:
-    """Returns the time zone of `when`, now or at another time."""
+    """Returns the time zone that `when` uses, now or at another time."""
     name = time.strftime("%Z (UTC%z)", time.localtime(at))
     return "UTC" if name == "UTC (UTC+0000)" else name
 
@@ -35,7 +35,7 @@ def money(cost: float) -> str:
 
 
 def used(usage: Usage, seconds: float | None = None) -> str:
-    """Returns the known parts of a usage as text; "" for nothing."""
+    """Returns the known parts of a usage as text; "" if there are none."""
     parts = [
         count(usage.calls, "call") if usage.calls else "",
         f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out" if usage.tokens else "",

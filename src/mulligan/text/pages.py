@@ -23,7 +23,9 @@ _MARGIN = 20_000
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading. level: 1 for the page's title. mark: a name of `text.states`, shown with `word` after the text."""
+    """A heading. level: 1 for the page's title. mark: a name in `text.states`, which is shown with `word` after the
+    text.
+    """
 
     level: int
     text: str
@@ -81,7 +83,7 @@ class Jumps:
 
 @dataclass(frozen=True)
 class Fence:
-    """Preformatted text. lines: the number of lines that a page shows before the rest is folded."""
+    """Preformatted text. lines: the number of lines that a page shows; the rest is collapsed."""
 
     text: str
     lines: int = 60
@@ -111,9 +113,9 @@ class Checks:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. Its first `left` columns are aligned left, the others right.
+    """A table. The first `left` columns are left-aligned, and the others right-aligned.
 
-    links: whether the last cell of a row is the name of a file in the page's folder, and links to it.
+    links: whether the last cell of each row is the name of a file in the page's folder, and links to it.
     """
 
     columns: Sequence[str]

@@ -16,7 +16,7 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str, width: int | None = None) -> str:
-    """Returns untrusted text in one line, of at most `width` characters if it is given."""
+    """Returns untrusted text in one line, with at most `width` characters if it is given."""
     folded = " ".join(clean(text).split())
     return folded if width is None or len(folded) <= width else f"{folded[: max(width - 3, 0)]}..."
 
@@ -32,7 +32,7 @@ def escaped(text: str) -> str:
 
 
 def count(number: float, thing: str) -> str:
-    """Returns a number of things, such as "1 lesson", "1,200 lessons" or "2 tries"."""
+    """Returns a number with its noun, such as "1 lesson", "1,200 lessons" or "2 tries"."""
     things = f"{thing[:-1]}ies" if re.search(r"[^aeiou]y\Z", thing) else f"{thing}s"
     return f"{number:{',' if isinstance(number, int) else 'g'}} {thing if number == 1 else things}"
 

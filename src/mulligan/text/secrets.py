@@ -30,7 +30,9 @@ def mask(text: str) -> str:
 
 
 def mask_json(value: Json) -> Json:
-    """Returns a copy with each text and each key masked on its own, and values whose key says that they are secret."""
+    """Returns a copy with secrets masked in each text and key, and with the values of keys that indicate a secret
+    masked.
+    """
     return each_text(value, lambda text, key: text if _has_no_secret(text, key) else Masks().text(text, key))
 
 

@@ -49,7 +49,7 @@ def state_of(passed: bool | None) -> str:
 
 
 def verdict(feedback: Feedback | None) -> tuple[str, str]:
-    """Returns the name of the feedback's state, and the verdict in words."""
+    """Returns the name of the feedback's state, and the verdict as text."""
     if feedback is None:
         return "note", "not judged yet"
     mark = state_of(feedback.passed)

@@ -57,9 +57,9 @@ def truncate(steps: Sequence[Step], tokens: int, count: Count = estimate) -> tup
 
 
 def truncate_text(text: str, tokens: int, count: Count = estimate) -> str:
-    """Returns `text`, or its head and tail around a note of what was cut between them.
+    """Returns `text` or, if it is too long, its beginning and end around a note about what was cut.
 
-    If not even the note fits, only the note is returned, or the text if it is not longer than the note.
+    If the note alone does not fit, only the note is returned, or the text if it is not longer than the note.
     """
     size = count(text)
     if size <= max(tokens, count(_NOTE.format(size, size))):

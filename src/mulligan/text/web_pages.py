@@ -55,7 +55,9 @@ def html(title: str, blocks: Iterable[Block]) -> str:
 
 
 def fragment(blocks: Iterable[Block], *, alone: bool = False) -> str:
-    """Returns the blocks as HTML. alone: for a file that contains its pictures and has no links to other pages."""
+    """Returns the blocks as HTML. alone: whether the file must contain its pictures and have no links to other
+    pages.
+    """
     parts, heading = list[str](), ""
     for block in blocks:
         heading = block.text if isinstance(block, Heading) else heading
@@ -64,7 +66,7 @@ def fragment(blocks: Iterable[Block], *, alone: bool = False) -> str:
 
 
 def style_sheet() -> Path:
-    """Returns the path of the style sheet of these pages."""
+    """Returns the path of these pages' style sheet."""
     return Path(__file__).with_name("web_pages.css")
 
 
@@ -205,7 +207,7 @@ def _cells(tag: str, cells: Sequence[str], left: int, links: bool = False) -> st
 
 
 def harmless(text: str) -> str:
-    """Returns untrusted text without secrets and control characters. HTML in it is not escaped."""
+    """Returns untrusted text without secrets and control characters. It does not escape HTML."""
     return encodable(clean(mask(text)))
 
 

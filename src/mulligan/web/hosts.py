@@ -31,10 +31,10 @@ def bind(host: str, port: int, *, guarded: bool) -> Bound:
     Args:
         host: a name or address of this machine.
         port: the port; 0 takes a free one.
-        guarded: callers need a token, so other machines may be let in.
+        guarded: whether callers need a token, so that other machines can be admitted.
 
     Raises:
-        InvalidInput: the host is unknown, the port is taken, or other machines would be let in without a token.
+        InvalidInput: the host is unknown, the port is in use, or other machines would be admitted without a token.
     """
     if not 0 <= port <= 65535:
         raise InvalidInput(f"The port must be from 0 to 65535, not {port}.")
@@ -72,7 +72,8 @@ def is_loopback(host: str) -> bool:
 class HostPolicy:
     """Decides which Host and Origin headers are accepted.
 
-    It refuses web pages that may not call the server, and names that somebody made to point to it (DNS rebinding).
+    It rejects web pages that are not allowed to call the server, and names that someone else pointed to it (DNS
+    rebinding).
     """
 
     def __init__(self, bound: Bound, origins: Iterable[str], hosts: Iterable[str] = ()) -> None:
@@ -82,14 +83,16 @@ class HostPolicy:
         self._hosts = {bound.host.lower(), *hosts, *(urlsplit(one).hostname for one in self._origins)}
 
     def allows_host(self, header: str | None) -> bool:
-        """Return whether the Host is accepted: on loopback, one of this machine or an allowed origin; elsewhere any."""
+        """Return whether the Host is accepted: on loopback, this machine or an allowed origin; otherwise, any host."""
         if not self._loopback:
             return True
         name = _host_name(f"//{header}") if header else None
         return name is not None and (is_loopback(name) or name in self._hosts)
 
     def allows_origin(self, header: str | None) -> bool:
-        """Return whether the Origin is accepted: none (not a browser), an allowed one, on loopback this machine."""
+        """Return whether the Origin is accepted: no origin (not a browser), an allowed origin or, on loopback, this
+        machine.
+        """
         if header is None or header.lower() in self._origins:
             return True
         name = _host_name(header) if header.lower().startswith(("http://", "https://")) else None

@@ -27,11 +27,11 @@ UNREAD_SECONDS = 30.0
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server without its signal handlers. It calls `started` when it accepts requests.
+    """uvicorn's server, without its signal handlers. It calls `started` once it accepts requests.
 
     Args:
         proxies: addresses of reverse proxies whose X-Forwarded-Host is trusted, if `policy` allows it.
-        drain: how long open requests may take to finish when the server stops, in seconds.
+        drain: the time for open requests to finish when the server stops, in seconds.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class Server(uvicorn.Server):
     async def serve_until(
         self, stop: asyncio.Event | None, listening: socket.socket, end: Callable[[], Awaitable[object]]
     ) -> None:
-        """Serve until `stop` is set; without one, until SIGTERM, SIGINT or SIGHUP.
+        """Serve until `stop` is set or, without `stop`, until SIGTERM, SIGINT or SIGHUP.
 
-        Then no more requests are taken, and `end` ends those that would not end by themselves.
+        The server then accepts no more requests, and `end` ends those that would not end by themselves.
         """
 
         async def end_after(stop: asyncio.Event) -> None:

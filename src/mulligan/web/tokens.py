@@ -24,9 +24,9 @@ class Token:
     """A token.
 
     Attributes:
-        name: what logs call it.
+        name: its name in logs.
         secret: the token itself.
-        agent_id: the agent that it is bound to; None: none.
+        agent_id: the agent to which it is bound. None: any agent.
     """
 
     name: str
@@ -35,15 +35,15 @@ class Token:
 
     @staticmethod
     def all_in_environment(agent_id: str | None = None) -> Sequence[Token]:
-        """The tokens in `MULLIGAN_TOKEN`, separated by white space, each `TOKEN` or `AGENT_ID:TOKEN`.
+        """Returns the tokens in `MULLIGAN_TOKEN`, separated by white space, each `TOKEN` or `AGENT_ID:TOKEN`.
 
-        Removes the variable from the environment, so that commands run for a caller do not see it.
+        This removes the variable from the environment, so that commands that run for a caller do not see it.
 
         Args:
-            agent_id: the only agent that this server answers, if any.
+            agent_id: the only agent that the server serves, if any.
 
         Raises:
-            InvalidInput: a token is invalid. The message quotes no token.
+            InvalidInput: a token is invalid. The message does not contain it.
         """
         value = os.environ.pop(VARIABLE, None)
         if value is None:
@@ -60,7 +60,7 @@ class Token:
 
     @staticmethod
     def with_secret(secret: str, tokens: Sequence[Token]) -> Token | None:
-        """The token with this secret. It compares every token, in constant time."""
+        """Returns the token with this secret. Compares it with every token, in constant time."""
         given, found = _digest(secret), None
         for token in tokens:
             if hmac.compare_digest(_digest(token.secret), given):

@@ -107,7 +107,7 @@ class Archivist(Protocol):
 
 @dataclass(frozen=True)
 class LessonPage:
-    """A lesson in words, with its relatives and its history."""
+    """The page of a lesson, with related lessons and its history."""
 
     lesson: Lesson
 
@@ -119,7 +119,7 @@ class LessonPage:
 
     @staticmethod
     def bank_title(agent_id: str) -> str:
-        """The name of a bank for people: a project's bank is named after its folder."""
+        """Returns a bank's name for people: a project's bank is named after its folder."""
         if not agent_id:
             return "default"
         kind, _, path = agent_id.partition(":")
@@ -128,16 +128,16 @@ class LessonPage:
 
     @property
     def brief(self) -> dict[str, str]:
-        """The fields, in words, that lists and recalls show besides the nature and the outcome."""
+        """Returns the fields that lists and recalls show as text, besides the nature and the outcome."""
         return {name: text for name in fields_with("brief") if (text := _text(getattr(self.lesson, name)))}
 
     def facts(self, when: Callable[[float], str]) -> dict[str, str]:
-        """The properties of a lesson without its text, by their names in words. Empty ones are left out.
+        """Returns a lesson's properties, except its text, by their labels. Empty properties are omitted.
 
-        They are the fields with a label, and those that are worded here because they belong together.
+        These are the fields with a label, and fields that are described together.
 
         Args:
-            when: Formats a time. Pages that are also read elsewhere use `moment`.
+            when: A function that formats a time. Pages that are also read elsewhere use `moment`.
         """
         lesson, origin = self.lesson, self.lesson.origin
         expired = " (expired)" if lesson.is_expired(time.time()) else ""
@@ -167,7 +167,7 @@ class LessonPage:
         return {name: text for name, text in texts.items() if text}
 
     async def relatives(self, shelf: Shelf) -> RelatedLessons:
-        """The lessons that are related to this one."""
+        """Returns the related lessons."""
         lesson = self.lesson
         into = (lesson.superseded_by,) if lesson.superseded_by else ()
         earlier, later = await existing(shelf, lesson.origin.parents), await existing(shelf, into)
@@ -180,7 +180,7 @@ class LessonPage:
         return RelatedLessons(lineage, near)
 
     async def history(self, bank: Archivist, limit: int | None = None) -> LessonHistory:
-        """The changes of this lesson. limit: how many of the newest; None: all."""
+        """Returns the changes to this lesson. limit: the number of newest changes. None: all."""
         versions = await bank.history(self.lesson.id)
         first = 0 if limit is None else max(len(versions) - limit, 0)
         outcomes = await outcomes_of(bank.receipt, versions[first:])

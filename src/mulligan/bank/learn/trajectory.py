@@ -218,12 +218,12 @@ STEPS, CHARACTERS = 2000, 2_000_000
 
 
 def episode_of(trajectory: Json, query: str, success_signal: bool | None = None) -> Episode:
-    """An episode of one trial from a plain trajectory: `[{"step", "role", "content", "metadata"?}, …]`.
+    """Returns an episode with one trial from a plain trajectory: `[{"step", "role", "content", "metadata"?}, …]`.
 
-    Each item becomes a step: an action if the assistant said it, else an observation. The last content of the assistant
-    is the output. The same input gives the same episode with the same id.
+    Each item becomes a step: an action if it is the assistant's, otherwise an observation. The assistant's last content
+    is the output. The same input always results in the same episode, with the same id.
 
-    query: The task. success_signal: The verdict on the trial; None if it was not judged.
+    query: The task. success_signal: The verdict on the trial, or None if it was not judged.
 
     Raises:
         InvalidInput: The trajectory or the query is empty or too large, or an item has the wrong shape.

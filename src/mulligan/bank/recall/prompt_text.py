@@ -106,7 +106,7 @@ def _lesson_text(number: int, lesson: Lesson) -> str:
 
 
 def pairs_text(pairs: Sequence[Lesson], tokens: int = PAIRS_TOKENS) -> str:
-    """The query pairs for a prompt, fenced as data, as many as fit into this many tokens; "" if there are none."""
+    """Returns as many query pairs for a prompt, fenced as data, as fit into this many tokens; "" if there are none."""
     return page(PAIRS, [_pair_text(pair) for pair in fitting(pairs, _pair_text, tokens)])
 
 
@@ -136,7 +136,7 @@ def _left_out(left_out: int) -> str:
 
 
 def held_back(recall: Recall) -> str:
-    """How many lessons were held back, and the most relevant of them; "" if none was."""
+    """Returns the number of lessons held back and the most relevant of them, as text; "" if there are none."""
     if not recall.filtered:
         return ""
     text = f"{count(recall.filtered, 'lesson')} held back"

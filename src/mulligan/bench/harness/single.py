@@ -29,7 +29,7 @@ class Bench:
     """A benchmark that another program runs, such as Inspect.
 
     Attributes:
-        asked: the options that the user chose.
+        asked: the options that the user set.
         plan: the plan that was made from them.
         cases: the cases by id.
         busy: whether an episode is running.
@@ -42,12 +42,14 @@ class Bench:
 
     @staticmethod
     def names() -> list[str]:
-        """The names of the benchmarks that ship with Mulligan or with installed packages."""
+        """Returns the names of the benchmarks in Mulligan and in installed packages."""
         return names("benchmarks")
 
     @staticmethod
     def options(benchmark: str, given: Mapping[str, Any]) -> dict[str, Json]:
-        """The options as JSON, for `open` and the metadata of a sample. Raises `InvalidInput` for an unknown one."""
+        """Returns the options as JSON, for `open` and a sample's metadata. Raises `InvalidInput` if an option is
+        unknown.
+        """
         unknown = sorted(set(given) - set(BenchOptions.fields()))
         if unknown:
             raise InvalidInput(f"A benchmark takes no option {unknown[0]!r}.")
@@ -58,7 +60,9 @@ class Bench:
 
     @classmethod
     def open(cls, options: Mapping[str, Json]) -> Bench:
-        """The benchmark with these options, read once in each process. Raises `InvalidInput`, `UnknownName`."""
+        """Returns the benchmark with these options, loading it once per process. Raises `InvalidInput` and
+        `UnknownName`.
+        """
         key = json.dumps(options, sort_keys=True)
         if key not in _opened:
             config, choice = load(), choice_of(options)
@@ -77,16 +81,16 @@ class Bench:
         observer: Observer,
         epoch: int,
     ) -> Episode:
-        """Run one episode, which Mulligan's store records.
+        """Run one episode, and record it in Mulligan's store.
 
         Args:
             case: the id of the case.
             changes: fields of `BenchOptions` to replace, such as strategy and tries.
             reflects: the model that reflects; None: `model`.
-            epoch: the number of the sample's repetition, from 1.
+            epoch: the number of the repetition of the sample, from 1.
 
         Raises:
-            InvalidInput: a bank would learn from several cases at once.
+            InvalidInput: a bank would learn from several cases at the same time.
         """
         config = self.plan.config
         models = Models(config)
@@ -102,7 +106,9 @@ class Bench:
                 return await runner.begin(f"{run}.1", run, self.cases[case].task, restart_seed(recipe.seed, epoch))
 
     async def score(self, case: str, episode: str | None, output: str) -> Score:
-        """The score by the hidden target. episode: its id. None: another solver wrote `output`, which is scored."""
+        """Returns the score against the hidden target. episode: the episode's id. None: scores `output`, which another
+        solver wrote.
+        """
         target = self.cases[case]
         if episode is None:
             judged = Episode("inspect", target.task, trials=(Trial(1, Attempt(output)),))
@@ -116,7 +122,7 @@ class Bench:
         return await self.plan.benchmark.score(target, judged)
 
     def handed_in(self, episode: Episode) -> Trial | None:
-        """The trial whose attempt is scored. None: the episode has none."""
+        """Returns the trial whose attempt is scored, or None if there is none."""
         return handed_in(episode.trials, self.plan.method.hand_in) if episode.trials else None
 
     def _changed_plan(self, choice: BenchOptions) -> BenchPlan:

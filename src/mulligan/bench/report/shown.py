@@ -21,12 +21,12 @@ class BenchReport:
     """The report of one or more runs.
 
     Attributes:
-        labels: the labels of the runs.
-        result: the result in a few lines.
+        labels: the runs' labels.
+        result: a summary in a few lines.
         curve, by_tries: the learning curve as a chart and as a table.
-        spending, spent: what success costs, as a chart and as a table.
+        spending, spent: the cost of success, as a chart and as a table.
         details: all other figures, with headings from level 3.
-        cases: the cases by id, each with its result in each run. None: it has not ended there.
+        cases: the cases by id, with their result in each run. None: the case has not ended in that run.
     """
 
     labels: Sequence[str]
@@ -40,7 +40,7 @@ class BenchReport:
 
     @classmethod
     async def of(cls, store: Store, ids: Sequence[str]) -> BenchReport:
-        """Compares the first of these runs with each of the others. Raises `NotFound`, `InvalidInput`."""
+        """Compares the first run with each of the others. Raises `NotFound` and `InvalidInput`."""
         report = make_report([await read_run(store, id) for id in ids])
         result, (chart, spent) = summary(report), spending(report)
         lowered = [
@@ -53,7 +53,7 @@ class BenchReport:
 
     @staticmethod
     async def rows(store: Store, limit: int) -> Sequence[BenchRow]:
-        """The newest runs, newest first, as the rows of a list."""
+        """Returns the newest runs as rows of a list, newest first."""
         return [await _row(store, run) for run in await store.benches.runs(limit)]
 
 
