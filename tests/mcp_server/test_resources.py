@@ -76,9 +76,9 @@ async def test_a_lesson_says_where_it_comes_from_and_what_is_near() -> None:
     [
         ("strategy", "merged", "Merged from", "Merged into"),
         ("strategy", "imported", "Merged from", "Merged into"),
-        ("strategy", "extracted", "In place of", "Replaced by"),
-        ("fact", "extracted", "In place of", "Replaced by"),
-        ("fact", "imported", "In place of", "Replaced by"),
+        ("strategy", "extracted", "Replaces", "Replaced by"),
+        ("fact", "extracted", "Replaces", "Replaced by"),
+        ("fact", "imported", "Replaces", "Replaced by"),
     ],
 )
 async def test_a_lesson_page_has_one_word_for_what_became_of_a_lesson(

@@ -113,7 +113,7 @@ class HookRecord:
         return (
             f"{learned} Lessons were shown {count(shown, 'time')}; {came}."
             if shown
-            else f"{learned} None has been shown yet."
+            else f"{learned} None have been shown yet."
         )
 
     @property

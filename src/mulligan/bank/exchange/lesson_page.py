@@ -153,16 +153,16 @@ class LessonPage:
             **{label: _text(getattr(shown, name)) for name, label in fields_with("label").items()},
             "origin": f"{origin.kind} by {origin.by}" if origin.by else origin.kind,
             "episode": _episode(origin),
-            "in place of" if _replaces(lesson) else "merged from": ", ".join(origin.parents),
+            "replaces" if _replaces(lesson) else "merged from": ", ".join(origin.parents),
             "judged": origin.reason,
             "confidence": f"{lesson.confidence:g}",
             "created": when(lesson.created),
             "as of": "" if lesson.date is None else when(lesson.date),
             "expires": "" if lesson.expires is None else f"{when(lesson.expires)}{expired}",
             "recalled": f"{count(lesson.uses, 'time')}, last {when(lesson.last_used)}" if lesson.last_used else "never",
-            "stands for": _support(lesson),
+            "combines": _support(lesson),
             ADMISSION_NOTE: str(lesson.context.get(ADMISSION_NOTE, "")),
-            "how general": GENERALITY.get(str(lesson.context.get(LEVEL, "")), ""),
+            "generality": GENERALITY.get(str(lesson.context.get(LEVEL, "")), ""),
         }
         return {name: text for name, text in texts.items() if text}
 
@@ -171,7 +171,7 @@ class LessonPage:
         lesson = self.lesson
         into = (lesson.superseded_by,) if lesson.superseded_by else ()
         earlier, later = await existing(shelf, lesson.origin.parents), await existing(shelf, into)
-        before = "In place of" if _replaces(lesson) else "Merged from"
+        before = "Replaces" if _replaces(lesson) else "Merged from"
         after = "Replaced by" if lesson.nature == "fact" or any(map(_replaces, later)) else "Merged into"
         lineage = {before: earlier, after: later}
         near: list[tuple[Link, Lesson]] = []
@@ -237,7 +237,7 @@ def _page(lesson: Lesson, related: RelatedLessons) -> Iterator[str]:
             yield "\n".join([f"{name}:", "", *(f"- {_in_a_line(one)}" for one in lessons)])
     if related.near:
         lines = [f"- {link.similarity:.2f} {_in_a_line(other)}" for link, other in related.near]
-        yield "\n".join(["Nearly says the same:", "", *lines])
+        yield "\n".join(["Similar lessons:", "", *lines])
 
 
 def _in_a_line(lesson: Lesson) -> str:
@@ -307,7 +307,7 @@ def _support(lesson: Lesson) -> str:
     """How many lessons it stands for: different ones that were merged, or equal ones that were folded."""
     if lesson.support <= 1:
         return ""
-    return f"{lesson.support} {'lessons, merged into one' if lesson.origin.kind == 'merged' else 'equal lessons'}"
+    return f"{lesson.support} {'merged lessons' if lesson.origin.kind == 'merged' else 'equal lessons'}"
 
 
 async def outcomes_of(receipt: Callable[[str], Awaitable[Receipt]], versions: Sequence[Version]) -> Mapping[str, bool]:
