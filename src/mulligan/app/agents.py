@@ -55,7 +55,11 @@ def agents_of(config: Config) -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class ProjectAgent:
-    """A project's agent, and all problems with its files. agent: None if the files have errors."""
+    """A project's agent, and all problems with its files.
+
+    Attributes:
+        agent: None if the files have errors.
+    """
 
     name: str
     folder: Path
@@ -69,8 +73,12 @@ class ProjectAgent:
 
     @classmethod
     def all_in(cls, root: Path) -> Sequence[ProjectAgent]:
-        """Returns the agents of the project in this folder. Calls no model. Raises `InvalidInput` if the project file
-        is invalid.
+        """Returns the agents of the project in this folder.
+
+        Calls no model.
+
+        Raises:
+            InvalidInput: the project file is invalid.
         """
         folders = agents_of(Config(root)).items()
         config = read_project(root)[0] if folders else Config(root)

@@ -73,13 +73,19 @@ class Config:
     def store(self) -> str | Path:
         """The store's address: `MULLIGAN_STORE`, or else the file `database`.
 
-        Raises `InvalidInput` if the variable's former name is set, which would otherwise be ignored."""
+        Raises:
+            InvalidInput: the variable's former name is set, which would otherwise be ignored.
+        """
         if not (address := os.environ.get("MULLIGAN_STORE")) and os.environ.get(OLD_NAME):
             raise InvalidInput(f"{OLD_NAME} is now called MULLIGAN_STORE: rename it. Its values stay the same.")
         return address or self.database
 
     def table(self, key: str) -> Mapping[str, Json]:
-        """Returns a setting that must be a table. Raises `InvalidInput` if it is not."""
+        """Returns a setting that must be a table.
+
+        Raises:
+            InvalidInput: the setting is not a table.
+        """
         value = self.values.get(key, {})
         if not isinstance(value, dict):
             raise InvalidInput(f"{self.where(key)}: [{key}] must be a table, not {value!r}.")
@@ -105,7 +111,11 @@ class Config:
             raise InvalidInput(f"{self.root}/{self.file}, [{key}]: {error}") from error
 
     def text(self, key: str) -> str | None:
-        """Returns a setting that must be a string. Raises `InvalidInput` if it is not."""
+        """Returns a setting that must be a string.
+
+        Raises:
+            InvalidInput: the setting is not a string.
+        """
         value = self.values.get(key)
         if value is not None and not isinstance(value, str):
             raise InvalidInput(f"{self.where(key)}: {key} must be a string, not {value!r}.")
@@ -146,11 +156,14 @@ def project_here(config: Config, folder: Path | None = None, *, allowed: bool = 
 
 
 def load(start: Path | None = None) -> Config:
-    """Returns the configuration for `start` (default: the working folder). Raises `InvalidInput` if a file is invalid.
+    """Returns the configuration for `start` (default: the working folder).
 
     Until the project is trusted, settings that run, redirect or loosen something are ignored, which is reported once
     (`app.trust`). A trusted project also sets variables from the `.env` next to its file, unless they are already set.
     Model files are relative to the project file. Without a project file, no `.env` is read.
+
+    Raises:
+        InvalidInput: a file is invalid.
     """
     config, contents = read_project(start)
     if contents is None:

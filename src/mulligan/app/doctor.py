@@ -45,7 +45,11 @@ class MachineReport:
 
 
 def check_machine(config: Config | None = None) -> MachineReport:
-    """Runs all checks. Raises `InvalidInput` if mulligan.toml is invalid."""
+    """Runs all checks.
+
+    Raises:
+        InvalidInput: mulligan.toml is invalid.
+    """
     python = DoctorRow("python", True, f"{platform.python_version()} on {platform.system()}")
     config = config or load()
     embedder = str(config.table("memory").get("embedder", "local"))

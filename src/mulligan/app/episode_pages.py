@@ -52,7 +52,11 @@ class StepPage:
 
 @dataclass(frozen=True)
 class EpisodePages:
-    """The pages about an episode. only: the only bank that can be read. None: any bank."""
+    """The pages about an episode.
+
+    Attributes:
+        only: the only bank that can be read. None: any bank.
+    """
 
     store: Store
     episode: Episode
@@ -65,7 +69,11 @@ class EpisodePages:
         )
 
     async def step(self, number: int) -> StepPage:
-        """Returns the step with this number, from 1. Raises `NotFound`."""
+        """Returns the step with this number, from 1.
+
+        Raises:
+            NotFound
+        """
         rows = await self.store.steps(self.episode.id)
         if not 1 <= number <= len(rows):
             raise NotFound(f"Episode {self.episode.id} has {count(len(rows), 'step')}, not {number}.")
@@ -83,7 +91,11 @@ class EpisodePages:
         )
 
     def image(self, number: int) -> tuple[bytes, str]:
-        """Returns the image with this number, from 1, and its media type. Raises `NotFound`."""
+        """Returns the image with this number, from 1, and its media type.
+
+        Raises:
+            NotFound
+        """
         images = images_of(self.episode)
         if not 1 <= number <= len(images):
             raise NotFound(

@@ -35,7 +35,8 @@ class LintReport:
 def lint(path: str | os.PathLike[str] = ".") -> LintReport:
     """Checks the project, agent, skill, folder of agents or skills, or file at this path.
 
-    Raises `InvalidInput` if the path does not exist or contains nothing to check.
+    Raises:
+        InvalidInput: the path does not exist or contains nothing to check.
     """
     absolute = Path(path).expanduser().absolute()
     if not os.path.lexists(absolute):

@@ -16,8 +16,9 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 class FilePrompts:
-    """`Prompts` from files. `folders` take precedence over the built-in prompts. `used` contains the sha256 of each
-    text that was read.
+    """`Prompts` from files.
+
+    `folders` take precedence over the built-in prompts. `used` contains the sha256 of each text that was read.
     """
 
     def __init__(self, folders: Sequence[Path] = ()) -> None:

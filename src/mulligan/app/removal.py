@@ -63,7 +63,10 @@ async def removable_runs(
     """Returns what `remove_runs` would remove: the runs with these ids or prefixes of ids, finished or not.
 
     Without ids, these are leftovers of runs that are no longer recorded, working folders of finished runs and, with
-    `older_than`, finished runs that started earlier. Raises `NotFound`.
+    `older_than`, finished runs that started earlier.
+
+    Raises:
+        NotFound
     """
     async with opened_store(store, load()) as at:
         left = await _left_behind(at)

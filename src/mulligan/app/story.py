@@ -569,7 +569,11 @@ class RunState(NamedTuple):
 
 
 def run_state(episode: Episode | Brief, running: bool) -> RunState:
-    """Returns the state of an episode. running: whether a process is driving it."""
+    """Returns the state of an episode.
+
+    Args:
+        running: whether a process is driving it.
+    """
     name = _state_name(episode, running)
     mark = _MARKS.get(name, "failed" if episode.judged else "unjudged")
     if name.startswith("paused") and name not in _MARKS:

@@ -45,7 +45,8 @@ async def teach(bank: Bank, episode: Episode, notice: Notice, *, learns: bool = 
     Nothing is learned twice. Nothing is learned from an episode whose answer could not be confirmed, or whose task has
     no answer.
 
-    learns: False only reports the outcome to the bank.
+    Args:
+        learns: False only reports the outcome to the bank.
     """
     if not learns:
         await tell_outcome(bank, episode, notice)
@@ -97,7 +98,11 @@ def failure(error: MulliganError) -> str:
 
 
 def summary(learned: Learned, agent_id: str | None, known: Collection[str] = ()) -> str:
-    """Returns a description of what was learned, and how. known: the ids of lessons that existed before."""
+    """Returns a description of what was learned, and how.
+
+    Args:
+        known: the ids of lessons that existed before.
+    """
     facts = _count([id for id in learned.facts if id not in known], "learned by rules", "fact")
     old = _count([id for id in learned.facts if id in known], "already known", "fact")
     new = tuple(id for id in learned.lessons if id not in known)

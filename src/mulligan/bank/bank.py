@@ -285,7 +285,11 @@ class Bank:
             raise
 
     async def question(self, work: str) -> Question:
-        """Returns the question of this work. Raises `InvalidInput` if the work is not waiting for an answer."""
+        """Returns the question of this work.
+
+        Raises:
+            InvalidInput: the work is not waiting for an answer.
+        """
         queued = question_work(await self._queue.look(self._ports.writes, work))
         if queued.status != "waiting":
             raise InvalidInput(f"Job {work} is not waiting for an answer: it is {queued.status}.")
@@ -390,7 +394,11 @@ class Bank:
         return len(facts)
 
     async def notebook(self, as_of: float | None = None) -> Sequence[Lesson]:
-        """Returns the current project's active facts, newest first. as_of: a past time, in seconds since the epoch."""
+        """Returns the current project's active facts, newest first.
+
+        Args:
+            as_of: a past time, in seconds since the epoch.
+        """
         if as_of is None:
             which = Selection(nature="fact", project=self._ports.project, limit=None, expired=False)
             facts = await self._lessons.list(self.agent_id, which)

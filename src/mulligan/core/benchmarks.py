@@ -158,7 +158,11 @@ class Summarizes(Protocol):
 
 @dataclass(frozen=True)
 class ResultFile:
-    """A results file in another program's format. successes: how many of its `total` entries are solved."""
+    """A results file in another program's format.
+
+    Attributes:
+        successes: how many of its `total` entries are solved.
+    """
 
     name: str
     text: str

@@ -53,8 +53,9 @@ def from_json(cls: type[T], data: Json, schema: int = SCHEMA) -> T: ...
 @overload
 def from_json(cls: UnionType, data: Json, schema: int = SCHEMA) -> Event: ...
 def from_json(cls: Any, data: Json, schema: int = SCHEMA) -> Any:
-    """Returns the record of this class in `data`, which was written in version `schema`. For `Event`, the key "event"
-    in `data` is the class name.
+    """Returns the record of this class in `data`, which was written in version `schema`.
+
+    For `Event`, the key "event" in `data` is the class name.
 
     Raises `InvalidInput`, with the location, if data does not fit or was written by a newer version.
     """
@@ -95,7 +96,11 @@ def json_text(value: Json, *, canonical: bool = False) -> str:
 
 
 def digest(value: Json) -> str:
-    """Returns the sha256 of the canonical JSON of `value`. Raises `InvalidInput` if it is not a JSON value."""
+    """Returns the sha256 of the canonical JSON of `value`.
+
+    Raises:
+        InvalidInput: `value` is not a JSON value.
+    """
     return hashlib.sha256(json_text(value, canonical=True).encode()).hexdigest()
 
 

@@ -34,7 +34,11 @@ class Move:
 
 @dataclass(frozen=True)
 class Recalled:
-    """The bank recalled lessons. seconds: the time that this took."""
+    """The bank recalled lessons.
+
+    Attributes:
+        seconds: the time that this took.
+    """
 
     recall: Recall
     seconds: float = 0.0
@@ -42,7 +46,11 @@ class Recalled:
 
 @dataclass(frozen=True)
 class Acted:
-    """The actor made an attempt. parent: the trial from which a search continued."""
+    """The actor made an attempt.
+
+    Attributes:
+        parent: the trial from which a search continued.
+    """
 
     trial: int
     attempt: Attempt
@@ -130,7 +138,11 @@ def due(episode: Episode, limits: Limits) -> Move | Stop:
 
 
 def advance(episode: Episode, event: Event) -> Episode:
-    """Returns the episode after this event. Raises `OutOfOrder` if a different event was due."""
+    """Returns the episode after this event.
+
+    Raises:
+        OutOfOrder: a different event was due.
+    """
     expected = _next(episode)
     seconds = episode.seconds + event.seconds
     if isinstance(event, Revised | Rated):

@@ -44,7 +44,8 @@ class Foresight(Protocol):
         ...
 
     async def check(self, ahead: Ahead, because: str) -> Check:
-        """Returns what could go wrong, and what to do. The caller asks the person and sets `action`, `because` and
-        `usage`.
+        """Returns what could go wrong, and what to do.
+
+        The caller asks the person and sets `action`, `because` and `usage`.
         """
         ...

@@ -25,9 +25,7 @@ _path: ContextVar[tuple[str, ...]] = ContextVar("mulligan_path", default=())
 
 
 class scope:
-    """A context manager that adds names to the path of keys recorded in the block or, with `anew`, replaces the
-    path.
-    """
+    """A context manager that adds names to the path of keys recorded in it or, with `anew`, replaces the path."""
 
     def __init__(self, *names: str, anew: bool = False) -> None:
         self._names, self._anew = names, anew

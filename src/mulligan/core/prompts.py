@@ -30,8 +30,10 @@ class Prompt:
 
     @classmethod
     def parse(cls, name: str, text: str) -> Prompt:
-        """Parses a file. Raises `InvalidInput` if it has no messages, an unknown role, or text before the first
-        message.
+        """Parses a file.
+
+        Raises:
+            InvalidInput: the file has no messages, an unknown role, or text before the first message.
         """
         text = text.replace("\r\n", "\n")
         pieces = _HEAD.split(text)
@@ -51,7 +53,11 @@ class Prompt:
         return frozenset(slot for _, text in self.parts for slot in _SLOT.findall(text))
 
     def check(self, *allowed: str) -> Prompt:
-        """Returns the prompt. Raises `InvalidInput` if it contains a placeholder that is not in `allowed`."""
+        """Returns the prompt.
+
+        Raises:
+            InvalidInput: the prompt contains a placeholder that is not in `allowed`.
+        """
         for slot in sorted(self.slots - set(allowed)):
             raise InvalidInput(
                 f"Prompt {self.name}: {{{{{slot}}}}} is not available here; use {', '.join(sorted(allowed))}."

@@ -46,9 +46,12 @@ from mulligan.core.turns import Turn as Turn
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Decides what the next try sees of the past. `reflects`: whether the strategy uses reflections.
+    """Decides what the next try sees of the past.
 
     A strategy that adapts to the episode also has a method `decide` (see `Adapts`).
+
+    Attributes:
+        reflects: whether the strategy uses reflections.
     """
 
     reflects: bool
@@ -90,7 +93,12 @@ class Actor(Protocol):
 
 @dataclass(frozen=True)
 class Reply:
-    """An agent's answer. halted: why the agent failed; None if it did not. discarded: the files that it changed."""
+    """An agent's answer.
+
+    Attributes:
+        halted: why the agent failed; None if it did not.
+        discarded: the files that it changed.
+    """
 
     text: str
     halted: str | None = None
@@ -417,7 +425,11 @@ class Toolset(Protocol):
     """
 
     async def offer(self) -> Sequence[Tool]:
-        """Returns the tools that can be called. Raises `ToolError` if they cannot be listed."""
+        """Returns the tools that can be called.
+
+        Raises:
+            ToolError: the tools cannot be listed.
+        """
         ...
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
@@ -529,7 +541,11 @@ class Converses(Protocol):
 
 @runtime_checkable
 class World(Protocol):
-    """Opens an episode's environment. `name`: the environment's name, such as "alfworld"."""
+    """Opens an episode's environment.
+
+    Attributes:
+        name: the environment's name, such as "alfworld".
+    """
 
     @property
     def name(self) -> str: ...

@@ -113,7 +113,11 @@ class Thinker(Protocol[T_co]):
         ...
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> T_co:
-        """Returns the result. Raises `BadAnswer` if the answer does not fit the question."""
+        """Returns the result.
+
+        Raises:
+            BadAnswer: the answer does not fit the question.
+        """
         ...
 
 

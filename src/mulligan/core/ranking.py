@@ -37,8 +37,9 @@ class Ranked:
     def of(cls, rows: Sequence[int], relevance: Array, given: Array, scores: Array, threshold: float | None) -> Ranked:
         """These rows with their relevance.
 
-        given: for each candidate, whether it is good enough; the others are held back. scores: the nearest of these has
-        the highest one.
+        Args:
+            given: for each candidate, whether it is good enough; the others are held back.
+            scores: the nearest of these has the highest one.
         """
         held = (~given).nonzero()[0]
         nearest = int(held[scores[held].argmax()]) if len(held) else None
@@ -75,8 +76,9 @@ class Candidates(Protocol):
         ...
 
     def lexical(self) -> Array:
-        """The BM25 scores of the lessons, with the shape (n,), at least 0. The statistics are those of these lessons
-        alone.
+        """The BM25 scores of the lessons, with the shape (n,), at least 0.
+
+        The statistics are those of these lessons alone.
         """
         ...
 
@@ -115,7 +117,13 @@ class Retrieval(Protocol):
         ...
 
     def rank(self, among: Candidates, top_k: int, threshold: float | None = None) -> Ranked:
-        """Returns the best candidates. The method is pure. threshold: a value, or None for the strategy's own."""
+        """Returns the best candidates.
+
+        The method is pure.
+
+        Args:
+            threshold: a value, or None for the strategy's own.
+        """
         ...
 
 
@@ -124,8 +132,10 @@ class Deduplication(Protocol):
     """Finds an agent's lessons that are nearly the same as a new one. Exact duplicates are folded without it."""
 
     def near(self, new: Lesson, among: Candidates, similarities: Array) -> Sequence[int]:
-        """Returns the rows of near-duplicates of the new lesson, nearest first. similarities: cosines, with the shape
-        (n,).
+        """Returns the rows of near-duplicates of the new lesson, nearest first.
+
+        Args:
+            similarities: cosines, with the shape (n,).
         """
         ...
 
@@ -148,7 +158,12 @@ class Merging(Protocol):
         ...
 
     def take(self, lessons: Sequence[Lesson], answer: Json) -> Lesson:
-        """Returns the merged lesson, without id, agent or times. answer: None if `ask` returned None. Raises
-        `BadAnswer`.
+        """Returns the merged lesson, without id, agent or times.
+
+        Args:
+            answer: None if `ask` returned None.
+
+        Raises:
+            BadAnswer
         """
         ...

@@ -392,7 +392,11 @@ class Reflection:
             object.__setattr__(self, "layers", {})
 
     def decided(self, decision: str, text: str, by: str, at: float) -> Reflection:
-        """Returns the reflection after a person's decision. text: the new text, if the person changed it."""
+        """Returns the reflection after a person's decision.
+
+        Args:
+            text: the new text, if the person changed it.
+        """
         edit = Edit(decision, by, at, self.text, self.withheld)  # pyright: ignore[reportArgumentType]
         withheld = VETOED if decision == "vetoed" else ""
         new = replace(self, withheld=withheld, edits=(*self.edits, edit))
@@ -626,7 +630,11 @@ class Episode:
         return self.newest_reflections(None)
 
     def newest_reflections(self, count: int | None) -> tuple[Reflection, ...]:
-        """The newest reflections that were requested, oldest first. count: the maximum number; None: all."""
+        """The newest reflections that were requested, oldest first.
+
+        Args:
+            count: the maximum number; None: all.
+        """
         asked = (t.reflection for t in reversed(self.trials) if t.reflection and t.reflection != NO_REFLECTION)
         return tuple(islice(asked, count))[::-1]
 
@@ -656,7 +664,11 @@ class Episode:
 
 @dataclass(frozen=True)
 class Spec:
-    """A plug-in and its settings as JSON. `name`: a built-in plug-in, a dotted path, or `./mine.py`."""
+    """A plug-in and its settings as JSON.
+
+    Attributes:
+        name: a built-in plug-in, a dotted path, or `./mine.py`.
+    """
 
     name: str
     settings: Mapping[str, Json] = field(default_factory=dict[str, Json])

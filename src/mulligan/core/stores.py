@@ -67,7 +67,11 @@ class EpisodeReader(Protocol):
     async def list(
         self, *, run: str | None = None, agent: str | None = None, limit: int = 50, benches: bool = True
     ) -> Sequence[Episode]:
-        """The episodes, newest first. benches: include those of benchmark runs."""
+        """The episodes, newest first.
+
+        Args:
+            benches: include those of benchmark runs.
+        """
         ...
 
     async def briefs(
@@ -122,7 +126,11 @@ class EpisodeIndex(Protocol):
     async def revision(self, episode: str | None = None) -> str:
         """A text that differs from an earlier one if anything was recorded meanwhile, by any process.
 
-        episode: only what was recorded of this one, and whether it is driven. Raises `NotFound`.
+        Args:
+            episode: only what was recorded of this one, and whether it is driven.
+
+        Raises:
+            NotFound
         """
         ...
 
@@ -147,20 +155,28 @@ class EpisodeWriter(Protocol):
         ...
 
     async def append(self, lease: Lease, seq: int, event: Event) -> None:
-        """The event number `seq` (from 0) of the episode. Raises `StoreError` if that number is taken."""
+        """The event number `seq` (from 0) of the episode.
+
+        Raises:
+            StoreError: that number is taken.
+        """
         ...
 
     async def begin_step(self, lease: Lease, key: str, request: Json, request_hash: str) -> None:
-        """Stores a started step. A stored one with the same hash is replaced; with another hash (a fork), it is removed
-        with all steps begun after it, as their results depend on it.
+        """Stores a started step.
+
+        A stored one with the same hash is replaced; with another hash (a fork), it is removed with all steps begun
+        after it, as their results depend on it.
         """
         ...
 
     async def finish_step(self, lease: Lease, key: str, result: Json) -> None: ...
 
     async def remove(self, lease: Lease) -> None:
-        """Removes the leased episode with its events, steps, files and lease. Lessons learned from it stay, and are
-        marked."""
+        """Removes the leased episode with its events, steps, files and lease.
+
+        Lessons learned from it stay, and are marked.
+        """
         ...
 
 
@@ -177,7 +193,11 @@ class EpisodeLeases(Protocol):
     """Gives the right to drive an episode."""
 
     async def acquire(self, episode: str, owner: str, seconds: float, *, removing: bool = False) -> Lease:
-        """Raises `LeaseLost` while another's lease is fresh, saying who. removing: to remove it, on a full disk too."""
+        """Raises `LeaseLost` while another's lease is fresh, saying who.
+
+        Args:
+            removing: to remove it, on a full disk too.
+        """
         ...
 
     async def renew(self, lease: Lease, seconds: float) -> None: ...
@@ -202,10 +222,17 @@ class ArmCounts(Protocol):
 
 @runtime_checkable
 class Store(EpisodeReader, EpisodeIndex, EpisodeWriter, EpisodeLeases, ArmCounts, Protocol):
-    """All operations of a store. Code that needs fewer uses one of the protocols above. Raises `StoreError`.
+    """All operations of a store.
 
-    memory: the lessons and the queued work. benches: the benchmark runs. Both are closed with the store. Data is safe
-    from a crash of the process once a call returns; each store documents what is safe from a crash of the machine.
+    Code that needs fewer uses one of the protocols above.
+
+    Attributes:
+        memory: the lessons and the queued work.
+        benches: the benchmark runs. Both are closed with the store. Data is safe from a crash of the process once a
+            call returns; each store documents what is safe from a crash of the machine.
+
+    Raises:
+        StoreError
     """
 
     @property

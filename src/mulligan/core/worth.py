@@ -94,14 +94,17 @@ class Tally:
     evidence: tuple[float, ...] = ()
 
     def with_outcome(self, success: bool) -> Tally:
-        """Returns the tally with the outcome of a recall that showed or withheld it. After a draw, also call
-        `with_draw`.
+        """Returns the tally with the outcome of a recall that showed or withheld it.
+
+        After a draw, also call `with_draw`.
         """
         return replace(self, known=self.known + 1, solved=self.solved + success)
 
     def with_draw(self, success: bool, *, withheld: bool, share: float, halflife: float | None = HALFLIFE) -> Tally:
-        """Returns the tally with the outcome of a recall in which a draw withheld or showed it. halflife: None: no
-        ageing.
+        """Returns the tally with the outcome of a recall in which a draw withheld or showed it.
+
+        Args:
+            halflife: None: no ageing.
         """
         by = 1.0 if halflife is None else 0.5 ** (1 / halflife)
         shown = self.shown.after(by, None if withheld else success)

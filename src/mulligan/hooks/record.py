@@ -137,8 +137,10 @@ class HookRecord:
 
     @classmethod
     async def read(cls, folder: str, bank_of: Callable[[str], Bank]) -> HookRecord | None:
-        """Returns the record of this folder's project, or None if no hook has run. bank_of: opens a bank by its
-        name.
+        """Returns the record of this folder's project, or None if no hook has run.
+
+        Args:
+            bank_of: opens a bank by its name.
         """
         status = await asyncio.to_thread(cls.status_of, folder)
         if status is None:

@@ -362,8 +362,10 @@ class ReflexionAgent(ABC):
     # --- running --------------------------------------------------------------------------------------------------
 
     def execute(self, question: str, prompt: Prompted = None) -> Any:
-        """Answer a question; see `aexecute`. This can be called in a running event loop, such as a notebook's, and
-        blocks it."""
+        """Answer a question; see `aexecute`.
+
+        This can be called in a running event loop, such as a notebook's, and blocks it.
+        """
         return portal.run_coroutine(self.aexecute(question, prompt))
 
     async def aexecute(self, question: str, prompt: Prompted = None, config: RunnableConfig | None = None) -> Any:

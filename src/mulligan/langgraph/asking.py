@@ -264,7 +264,11 @@ class ResponderWithRetries:
         self.runnable, self.validator = runnable, validator
 
     def respond(self, state: Sequence[BaseMessage]) -> Any:
-        """Return a valid answer. Raises `BadAnswer` if there is none."""
+        """Return a valid answer.
+
+        Raises:
+            BadAnswer: there is none.
+        """
         return portal.finish(self.arespond(state))
 
     @portal.both_ways

@@ -524,7 +524,10 @@ def chat_model(
 ) -> ChatMulligan:
     """Return a LangChain chat model for one of Mulligan's models: a name, a role in mulligan.toml, or an object.
 
-    Nothing is called. Raises `InvalidInput` if the model is missing or unknown. For the arguments, see `ChatMulligan`.
+    Nothing is called. For the arguments, see `ChatMulligan`.
+
+    Raises:
+        InvalidInput: the model is missing or unknown.
     """
     made = ChatMulligan(
         model=model.name if isinstance(model, Model) else model,

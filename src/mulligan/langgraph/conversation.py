@@ -49,7 +49,10 @@ class GptConversation:
         """Set the key, and return whether the model can be asked: False if a key is missing.
 
         The key is kept in this object and sent only to the provider; the environment does not change. The first call
-        shows whether the provider accepts it. Raises `InvalidInput` if the model is invalid for another reason.
+        shows whether the provider accepts it.
+
+        Raises:
+            InvalidInput: the model is invalid for another reason.
         """
         self._key = SecretStr(key.strip()) if key and key.strip() else None
         self.user, self._chat = user or "", None
@@ -61,7 +64,11 @@ class GptConversation:
 
     @property
     def chat(self) -> ChatMulligan:
-        """The LangChain chat model. Raises `InvalidInput` if the model needs a key and there is none."""
+        """The LangChain chat model.
+
+        Raises:
+            InvalidInput: the model needs a key and there is none.
+        """
         if self._chat is None:
             self._chat = self._opened()
         return self._chat

@@ -204,7 +204,8 @@ def check_limits(max_steps: int, good_score: float) -> None:
 def episode_of(record: Record) -> Episode:
     """Return the episode in a graph state's `record`, with its trials.
 
-    Raises `InvalidInput` and `OutOfOrder`.
+    Raises:
+        InvalidInput, OutOfOrder
     """
     begun: Any = record["begun"]
     episode = begun if isinstance(begun, Episode) else from_json(Episode, begun)

@@ -139,8 +139,9 @@ def question_again(question: Question, bad: Unreadable) -> Question:
 
 
 async def asked_twice(ask: Callable[[Question], Awaitable[Answer]], question: Question) -> Answer:
-    """Asks a question outside an episode, and asks again if the first answer cannot be parsed. Raises what `ask`
-    raises.
+    """Asks a question outside an episode, and asks again if the first answer cannot be parsed.
+
+    Raises what `ask` raises.
     """
     try:
         return await ask(question)

@@ -79,8 +79,9 @@ def read(text: str, schema: Json = None) -> Reading:
 
 
 def read_object(text: str) -> Reading:
-    """Returns the entire text as one JSON object, repaired as by `read`. Raises `ValueError`, also if there is other
-    text around it.
+    """Returns the entire text as one JSON object, repaired as by `read`.
+
+    Raises `ValueError`, also if there is other text around it.
     """
     text = text.strip()
     try:

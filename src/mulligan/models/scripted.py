@@ -58,7 +58,10 @@ class ScriptedModel:
     def parse(cls, file: str, text: str) -> ScriptedModel:
         """Parses a script: a JSON list (.json), one JSON value per line (.jsonl), or texts separated by lines of `---`.
 
-        The model's id contains the text's hash, so that a changed script is detected. Raises `InvalidInput`.
+        The model's id contains the text's hash, so that a changed script is detected.
+
+        Raises:
+            InvalidInput
         """
         answers = _read(file, text)
         if not answers:

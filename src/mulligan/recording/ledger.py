@@ -123,7 +123,11 @@ class Entry:
         return bool(self._waiting)
 
     async def let_go(self) -> None:
-        """Write any waiting events, and end the lease. Raises `StoreError`."""
+        """Write any waiting events, and end the lease.
+
+        Raises:
+            StoreError
+        """
         if not self._waiting:
             return
         self.released = True
@@ -225,7 +229,14 @@ class Ledger:
         self._lock = threading.Lock()
 
     async def begin(self, episode: Episode, files: Mapping[str, str] | None = None) -> None:
-        """Create the episode. files: the texts on which it depends. Raises `StoreError` if the id already exists."""
+        """Create the episode.
+
+        Args:
+            files: the texts on which it depends.
+
+        Raises:
+            StoreError: the id already exists.
+        """
         await self.store.create(episode, files or {})
         self._remember(Entry(self.store, Lease(episode.id, "", 0), episode, **self._options))
 

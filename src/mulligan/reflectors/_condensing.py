@@ -70,7 +70,11 @@ class Condensing:
         )
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Condensed:
-        """Returns the condensed lesson. Raises `BadAnswer` if it is empty or too long."""
+        """Returns the condensed lesson.
+
+        Raises:
+            BadAnswer: the lesson is empty or too long.
+        """
         (episode,) = episodes
         text = " ".join(answer.partition(FENCE)[0].split()) if isinstance(answer, str) else ""
         if not text:

@@ -13,7 +13,12 @@ from mulligan.core.records import Episode, Json, Reflection
 
 @dataclass(frozen=True)
 class Choice:
-    """A person's decision: see `Edit`. text: the text of a lesson that was edited or written. by: who decided."""
+    """A person's decision: see `Edit`.
+
+    Attributes:
+        text: the text of a lesson that was edited or written.
+        by: who decided.
+    """
 
     decision: Literal["taken", "edited", "written", "vetoed"]
     text: str = ""

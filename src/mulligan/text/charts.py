@@ -28,7 +28,11 @@ TEXT = 'font-family="sans-serif" font-size="12"'
 
 @dataclass(frozen=True)
 class Point:
-    """A rate and its interval, at a position on the axis. label: the text next to the point."""
+    """A rate and its interval, at a position on the axis.
+
+    Attributes:
+        label: the text next to the point.
+    """
 
     x: float
     value: float
@@ -78,7 +82,11 @@ class Chart:
         return [(n % len(COLOURS), dashes(n), curve.label) for n, curve in enumerate(self.curves)]
 
     def svg(self, *, alone: bool = False) -> str:
-        """Returns the chart as SVG. alone: whether the chart is for its own file."""
+        """Returns the chart as SVG.
+
+        Args:
+            alone: whether the chart is for its own file.
+        """
         return encodable("\n".join(_svg(self, alone)) + "\n")
 
 

@@ -15,9 +15,15 @@ from mulligan.core.records import Json
 
 
 def objects(raw: bytes, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yields the objects in these bytes, which can be gzipped, with their line numbers. Blank lines are skipped.
+    """Yields the objects in these bytes, which can be gzipped, with their line numbers.
 
-    name: the file's name, for errors. Raises `InvalidInput`.
+    Blank lines are skipped.
+
+    Args:
+        name: the file's name, for errors.
+
+    Raises:
+        InvalidInput
     """
     try:
         text = (gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw).decode("utf-8-sig")
@@ -36,7 +42,11 @@ def objects(raw: bytes, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def text_in(name: str, line: int, row: Mapping[str, Any], *keys: str) -> str:
-    """Returns the text of the first of these keys that has one. Raises `InvalidInput` if none does."""
+    """Returns the text of the first of these keys that has one.
+
+    Raises:
+        InvalidInput: none of the keys has a text.
+    """
     for key in keys:
         if isinstance(value := row.get(key), str):
             return value

@@ -23,8 +23,11 @@ _MARGIN = 20_000
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading. level: 1 for the page's title. mark: a name in `text.states`, which is shown with `word` after the
-    text.
+    """A heading.
+
+    Attributes:
+        level: 1 for the page's title.
+        mark: a name in `text.states`, which is shown with `word` after the text.
     """
 
     level: int
@@ -83,7 +86,11 @@ class Jumps:
 
 @dataclass(frozen=True)
 class Fence:
-    """Preformatted text. lines: the number of lines that a page shows; the rest is collapsed."""
+    """Preformatted text.
+
+    Attributes:
+        lines: the number of lines that a page shows; the rest is collapsed.
+    """
 
     text: str
     lines: int = 60
@@ -113,9 +120,12 @@ class Checks:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. The first `left` columns are left-aligned, and the others right-aligned.
+    """A table.
 
-    links: whether the last cell of each row is the name of a file in the page's folder, and links to it.
+    The first `left` columns are left-aligned, and the others right-aligned.
+
+    Attributes:
+        links: whether the last cell of each row is the name of a file in the page's folder, and links to it.
     """
 
     columns: Sequence[str]

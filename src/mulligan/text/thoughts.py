@@ -87,8 +87,9 @@ class Spoken(NamedTuple):
 
 
 def answer_of(text: str) -> str:
-    """Returns the answer in a model's text, or "" if the text contains only thoughts. Text without thoughts is
-    unchanged.
+    """Returns the answer in a model's text, or "" if the text contains only thoughts.
+
+    Text without thoughts is unchanged.
     """
     return spoken(text).answer
 

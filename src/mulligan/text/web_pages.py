@@ -55,8 +55,10 @@ def html(title: str, blocks: Iterable[Block]) -> str:
 
 
 def fragment(blocks: Iterable[Block], *, alone: bool = False) -> str:
-    """Returns the blocks as HTML. alone: whether the file must contain its pictures and have no links to other
-    pages.
+    """Returns the blocks as HTML.
+
+    Args:
+        alone: whether the file must contain its pictures and have no links to other pages.
     """
     parts, heading = list[str](), ""
     for block in blocks:

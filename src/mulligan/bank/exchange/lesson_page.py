@@ -180,7 +180,11 @@ class LessonPage:
         return RelatedLessons(lineage, near)
 
     async def history(self, bank: Archivist, limit: int | None = None) -> LessonHistory:
-        """Returns the changes to this lesson. limit: the number of newest changes. None: all."""
+        """Returns the changes to this lesson.
+
+        Args:
+            limit: the number of newest changes. None: all.
+        """
         versions = await bank.history(self.lesson.id)
         first = 0 if limit is None else max(len(versions) - limit, 0)
         outcomes = await outcomes_of(bank.receipt, versions[first:])

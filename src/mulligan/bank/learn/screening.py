@@ -46,9 +46,7 @@ _LATIN_JOINED = re.compile(f"(?<=[A-Za-z])[{_JOINERS}]+(?=[A-Za-z])")
 
 
 def storable(values: Mapping[str, Any], where: str = "A lesson", *, id: str = "", whole: bool = False) -> Lesson:
-    """Returns the lesson with these fields, in the form in which it can be stored: see `checked_fields` and
-    `screened`.
-    """
+    """Returns the lesson with these fields, in a form that can be stored: see `checked_fields` and `screened`."""
     return screened(Lesson(id, **checked_fields(values, where, whole=whole)))[0]
 
 

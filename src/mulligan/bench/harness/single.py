@@ -47,8 +47,10 @@ class Bench:
 
     @staticmethod
     def options(benchmark: str, given: Mapping[str, Any]) -> dict[str, Json]:
-        """Returns the options as JSON, for `open` and a sample's metadata. Raises `InvalidInput` if an option is
-        unknown.
+        """Returns the options as JSON, for `open` and a sample's metadata.
+
+        Raises:
+            InvalidInput: an option is unknown.
         """
         unknown = sorted(set(given) - set(BenchOptions.fields()))
         if unknown:
@@ -60,8 +62,10 @@ class Bench:
 
     @classmethod
     def open(cls, options: Mapping[str, Json]) -> Bench:
-        """Returns the benchmark with these options, loading it once per process. Raises `InvalidInput` and
-        `UnknownName`.
+        """Returns the benchmark with these options, loading it once per process.
+
+        Raises:
+            InvalidInput, UnknownName
         """
         key = json.dumps(options, sort_keys=True)
         if key not in _opened:
@@ -106,8 +110,10 @@ class Bench:
                 return await runner.begin(f"{run}.1", run, self.cases[case].task, restart_seed(recipe.seed, epoch))
 
     async def score(self, case: str, episode: str | None, output: str) -> Score:
-        """Returns the score against the hidden target. episode: the episode's id. None: scores `output`, which another
-        solver wrote.
+        """Returns the score against the hidden target.
+
+        Args:
+            episode: the episode's id. None: scores `output`, which another solver wrote.
         """
         target = self.cases[case]
         if episode is None:

@@ -40,7 +40,11 @@ class BenchReport:
 
     @classmethod
     async def of(cls, store: Store, ids: Sequence[str]) -> BenchReport:
-        """Compares the first run with each of the others. Raises `NotFound` and `InvalidInput`."""
+        """Compares the first run with each of the others.
+
+        Raises:
+            NotFound, InvalidInput
+        """
         report = make_report([await read_run(store, id) for id in ids])
         result, (chart, spent) = summary(report), spending(report)
         lowered = [
