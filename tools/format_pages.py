@@ -24,10 +24,10 @@ from mulligan.app.project_schema import ProjectFile
 from mulligan.bench.harness.plan import BenchOptions
 from mulligan.langgraph.options import GraphOptions
 
-_OPTIONS = """ The command line and Python take the same options, with the same defaults: `mulligan solve TASK
---max-cost 1` is `mulligan.solve(task, max_cost=1)`. An option described as short for an entry of another option sets
-that entry, unless the other option already has it. `model`, `reflect_model`, `judge_model`, `sandbox`, `prompts`,
-`limits` and `foresight` can also be set in [mulligan.toml](project.md). [cli.md](../cli.md) and
+_OPTIONS = """ The command line and Python accept the same options, with the same defaults: `mulligan solve TASK
+--max-cost 1` is equivalent to `mulligan.solve(task, max_cost=1)`. An option described as "Short for `limits.cost`" sets
+this entry of `limits` unless `limits` already contains it. `model`, `reflect_model`, `judge_model`, `sandbox`,
+`prompts`, `limits` and `foresight` can also be set in [mulligan.toml](project.md). [cli.md](../cli.md) and
 [python.md](../python.md) explain how the options work together.
 """
 _RECORDS = {

@@ -81,7 +81,7 @@ async def test_a_sound_exam_has_figures_for_gain_and_harm_and_no_fault(store: St
     assert markdown.stale is not None
     assert markdown.stale.value < 0, "and so do those of the world before the change"
     page = plain(exam_page(report))
-    assert "No faults were found." in page
+    assert "No problems were found." in page
     assert "markdown" in page
     assert json.loads(json.dumps(report.to_json()))["memories"][0]["memory"] == "markdown"
     with pytest.raises(InvalidInput, match="seed 0"):

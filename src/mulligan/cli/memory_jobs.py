@@ -57,7 +57,7 @@ async def _answer(bank: Bank, work: str, answer: str | None) -> None:
 @click.option("--seconds", type=float, metavar="S", help="Do not start new jobs after S seconds.")
 @model_option
 def work(seconds: float | None, model: str | None) -> None:
-    """Run all pending jobs, including those of other processes."""
+    """Run all pending jobs, including other processes' jobs."""
 
     async def do(bank: Bank) -> None:
         done = await bank.work(seconds, ask=True)

@@ -39,7 +39,7 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
     stderr.
 
     Exit status: 0 if solved (or, without a judge, finished), 1 if not solved, 2 for invalid input, 3 if interrupted,
-    over budget or stopped by an error (you can resume the run), 4 if it could not be judged.
+    over budget or stopped by an error (you can resume the run), 4 if the result could not be judged.
     """
     what = _task(task, file)
     work = partial(library, agent, what, **arguments(RunOptions, given))

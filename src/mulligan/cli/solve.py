@@ -30,7 +30,7 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     A command-line agent sees the check's output. It receives lessons only if you name a reflector or a model.
 
     Exit status: 0 if solved, 1 if not solved, 2 for invalid input, 3 if interrupted, over budget or stopped by an error
-    (you can resume the run), 4 if it could not be judged.
+    (you can resume the run), 4 if the result could not be judged.
     """
     from mulligan.app.solve import solve as library
     from mulligan.cli.watch import Watch, mention_keys

@@ -28,7 +28,7 @@ STYLES = ((r"(Run|Solved) ", "bold"), (r"(Cost|All tables)", "dim"), (r"SCRIPTED
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@format_option("table", "json", "md", "html", help="Output format (md is Markdown, html a single file).")
+@format_option("table", "json", "md", "html", help="Output format (md is Markdown, and html is a single file).")
 @click.option("--full", is_flag=True, help="Print all tables, not just the result.")
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
 @click.option("--plot", metavar="FILE", help="Write the learning curve to FILE as SVG.")

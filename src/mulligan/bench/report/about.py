@@ -101,7 +101,7 @@ def _scripted(models: Iterable[str]) -> str:
     if any(re.match(r"reader\b", model) for model in named):
         return "Scripted reader: it answers by rule from what it is shown, so the figures say nothing about a model."
     if any(re.match(r"replay\b|log:", model) for model in named):
-        return "Replayed model: not a result of its own. The answers come from an earlier run or log."
+        return "Replayed model: not an independent result. The answers come from an earlier run or log."
     if not named:
         return "No model took part, so this is not a result of a model."
     return ""

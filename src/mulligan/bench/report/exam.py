@@ -194,7 +194,7 @@ def exam_page(report: ExamReport) -> list[Block]:
     blocks: list[Block] = [Heading(1, "Exam of memories")]
     blocks += [Line(strong=scripted.upper())] if scripted else []
     blocks += [Facts(facts), Heading(2, "Checks")]
-    blocks += [Line(fault) for fault in report.faults] or [Line("No faults were found.")]
+    blocks += [Line(fault) for fault in report.faults] or [Line("No problems were found.")]
     blocks += [
         Heading(2, "Memories"),
         _memories(report),

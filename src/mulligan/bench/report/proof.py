@@ -188,7 +188,7 @@ def verdict(report: ProofReport) -> list[str]:
     """What the report says about solved tasks, in sentences."""
     solved = report.differences.get(SOLVED)
     if solved is None or solved.p is None:
-        return ["There are too few tasks with both arms to compare them."]
+        return ["There are too few tasks with runs in both arms for a comparison."]
     if solved.p < 0.05:
         more = "more" if solved.value > 0 else "fewer"
         interval = interval_of(solved, "+.0%")
@@ -209,8 +209,8 @@ def _cautions(report: ProofReport) -> list[str]:
     sentences = list[str]()
     if treatment.runs and not treatment.shown:
         sentences.append(
-            "No lesson was shown, because no run met an error that the bank knows. So this says nothing about the "
-            "lessons."
+            "No lesson was shown, because no run met an error that the bank knows. The comparison therefore says "
+            "nothing about the lessons."
         )
     elif treatment.with_lessons < treatment.runs:
         sentences.append(f"Lessons were shown in {treatment.with_lessons} of {treatment.runs} runs with the bank.")
@@ -218,7 +218,7 @@ def _cautions(report: ProofReport) -> list[str]:
         sentences.append(f"In {count(silent, 'run')} the agent called no hook.")
     if halted := control.halted + treatment.halted:
         sentences.append(
-            f"{count(halted, 'run')} did not end well ({control.halted} of them without the bank); see runs.csv."
+            f"{count(halted, 'run')} did not finish normally ({control.halted} of them without the bank); see runs.csv."
         )
     if swallowed := control.swallowed + treatment.swallowed:
         sentences.append(
