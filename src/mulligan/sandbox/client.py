@@ -32,7 +32,13 @@ for name, folder in (("mulligan", sys.argv[1]), ("mulligan.core", sys.argv[1] + 
     module.__path__ = [folder]
     sys.modules[name] = module
 from mulligan.sandbox.supervisor import serve
-serve(socket.socket(fileno=0))
+code = serve(socket.socket(fileno=0))
+if code:
+    try:
+        exec(code, vars(sys.modules["__main__"]))
+    except Exception as error:
+        sys.excepthook(type(error), error.with_traceback(error.__traceback__.tb_next), None)
+        sys.exit(1)
 """
 _STOP_SECONDS = 10.0
 
@@ -75,7 +81,7 @@ class _Server:
             process = os.posix_spawn(  # without `subprocess`, whose import takes as long as the rest of this module's
                 sys.executable,
                 [sys.executable, "-I", "-S", "-c", _BOOT, folder],
-                {},
+                {"LANG": "C.UTF-8"},  # as its jobs have
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, there.fileno(), 0),
                     (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),

@@ -14,7 +14,7 @@ import signal
 import sys
 from collections.abc import Mapping
 
-from mulligan.sandbox import kernel, landlock, mounts, seatbelt, seccomp
+from mulligan.sandbox import here, kernel, landlock, mounts, seatbelt, seccomp
 
 TYPE_CHECKING = False
 
@@ -27,7 +27,6 @@ _MAX_PIDS = 1 << 22  # Linux's highest pid_max
 # The same in a container that maps only 65536 uids. There, two jobs can get the same one.
 _FIRST_UID_SMALL, _UIDS_SMALL = 20_000, 40_000
 _TASKS_GUESSED = 512  # without /proc, as on macOS: more threads than a user runs
-_MAX_DESCRIPTORS = 4096  # as many as the server closed when it started
 
 
 def enter(spec: Spec, *, scoped: bool) -> None:
@@ -57,6 +56,8 @@ def enter(spec: Spec, *, scoped: bool) -> None:
     if spec["landlock"]:
         writable = [*spec["writable"], *([mounts.SHARED_MEMORY] if spec["namespaces"] else [])]
         landlock.restrict(spec["landlock"], readable=spec["readable"], writable=writable, network=spec["network"])
+    if here.is_code(spec):
+        kernel.drop_capabilities()  # which the start of a program would do
     if spec["seccomp"] and not spec["bwrap"]:  # last, as it forbids most of the above; bubblewrap sets it itself
         kernel.seccomp(_filter(spec, alone=alone, scoped=scoped))
 
@@ -172,5 +173,5 @@ def close_all_but_standard(streams: Mapping[int, int], keep: int) -> int:
     for number, source in copies.items():
         os.dup2(source, number)
     os.dup2(keep, 3, inheritable=False)
-    os.closerange(4, _MAX_DESCRIPTORS)
+    os.closerange(4, here.MAX_DESCRIPTORS)
     return 3

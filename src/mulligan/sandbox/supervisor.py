@@ -19,7 +19,7 @@ import sys
 import time
 
 from mulligan.core.light import TYPE_CHECKING, cast
-from mulligan.sandbox import confine, kernel, landlock
+from mulligan.sandbox import confine, here, kernel, landlock
 from mulligan.sandbox.remains import DiskUsage, kill_rest, remove_tree, usage
 
 if TYPE_CHECKING:
@@ -31,10 +31,13 @@ _ENTRIES = 20_000
 _DISK_FILES = 4
 
 
-def serve(listen: socket.socket) -> None:
-    """Fork a supervisor for each message of one byte and four descriptors, until the other end closes.
+def serve(listen: socket.socket) -> str:
+    """Forks a supervisor for each message of one byte and four descriptors, until the other end closes.
 
     All are waited for: only so does the time that jobs take count as that of Mulligan's children.
+
+    Returns:
+        "" in the end. In a fork that has become a job: the code that the job runs in this interpreter.
     """
     signal.signal(signal.SIGCHLD, lambda number, frame: _reap(os.WNOHANG))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -47,10 +50,10 @@ def serve(listen: socket.socket) -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.alarm(1)  # a job that still runs does not hold up the end
             _reap(0)
-            return
+            return ""
         if os.fork() == 0:
             listen.close()
-            _supervise(fds)
+            return _supervise(fds)
         for fd in fds:
             os.close(fd)
 
@@ -61,11 +64,13 @@ def _reap(options: int) -> None:
             pass
 
 
-def _supervise(fds: list[int]) -> None:
-    """Never returns."""
+def _supervise(fds: list[int]) -> str:
+    """Returns only in the process of a job: its code."""
     control = socket.socket(fileno=fds[0])
     try:
-        verdict = _run(control, fds[1:])
+        verdict, code = _run(control, fds[1:])
+        if code:
+            return code
     except BaseException as error:
         verdict = f"failed {type(error).__name__}: {error}"
     with contextlib.suppress(OSError):
@@ -73,16 +78,18 @@ def _supervise(fds: list[int]) -> None:
     os._exit(0)
 
 
-def _run(control: socket.socket, streams: list[int]) -> str:
-    spec = _received(control)
+def _run(control: socket.socket, streams: list[int]) -> tuple[str, str]:
+    """How the job ended, and ""; in the process of the job "", and its code."""
+    spec, supervisor = _received(control), os.getpid()
     os.mkdir(spec["scratch"], 0o700)
     try:
         return _run_in(spec, control, streams)
     finally:
-        remove_tree(spec["scratch"])
+        if os.getpid() == supervisor:
+            remove_tree(spec["scratch"])
 
 
-def _run_in(spec: Spec, control: socket.socket, streams: list[int]) -> str:
+def _run_in(spec: Spec, control: socket.socket, streams: list[int]) -> tuple[str, str]:
     woken, wake = socket.socketpair()
     woken.setblocking(False)
     wake.setblocking(False)
@@ -92,7 +99,9 @@ def _run_in(spec: Spec, control: socket.socket, streams: list[int]) -> str:
     failed, fail = os.pipe()
     child = os.fork()
     if child == 0:
-        _become_job(spec, streams, fail, scoped)
+        for end in (control, woken, wake):
+            end.detach()  # the job has other files under these numbers, which nothing here may close
+        return "", _become_job(spec, streams, fail, scoped)
     for fd in (*streams, fail):
         os.close(fd)
     why = ""
@@ -103,11 +112,11 @@ def _run_in(spec: Spec, control: socket.socket, streams: list[int]) -> str:
         status = kill_rest(child, status, scoped=scoped)
     message = os.read(failed, 4000)
     if message and not why:
-        return "failed " + message.decode("utf-8", "replace")
+        return "failed " + message.decode("utf-8", "replace"), ""
     number, code = os.WTERMSIG(status), os.WEXITSTATUS(status)
     if spec["bwrap"] and 128 < code < 128 + signal.NSIG:
         number = code - 128  # which is how bubblewrap passes on what ended the job
-    return f"killed {number} {why}" if why or number else f"exited {code}"
+    return (f"killed {number} {why}" if why or number else f"exited {code}"), ""
 
 
 def _received(control: socket.socket) -> Spec:
@@ -138,8 +147,8 @@ def _prepare(spec: Spec) -> bool:
     return False
 
 
-def _become_job(spec: Spec, streams: list[int], fail: int, scoped: bool) -> None:
-    """Never returns: becomes the job, or writes to `fail` why not."""
+def _become_job(spec: Spec, streams: list[int], fail: int, scoped: bool) -> str:
+    """Becomes the job, or writes to `fail` why not. Returns only if the job is code for this interpreter: the code."""
     signal.set_wakeup_fd(-1)
     fail = confine.close_all_but_standard(dict(enumerate(streams)), fail)
     try:
@@ -151,6 +160,9 @@ def _become_job(spec: Spec, streams: list[int], fail: int, scoped: bool) -> None
             confine.enter_unconfined(spec)
         argv = confine.command(spec)
         os.chdir(spec["cwd"])
+        if here.is_code(spec):
+            here.renew(spec)  # closes `fail`, as the start of a program does
+            return spec["argv"][-1]
         os.execvpe(argv[0], argv, spec["env"])
     except BaseException as error:
         os.write(fail, f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:4000])

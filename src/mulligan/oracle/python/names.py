@@ -10,7 +10,7 @@ import builtins
 import re
 import symtable
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 SOLUTION = "solution"
@@ -81,15 +81,16 @@ def names_in(tree: ast.Module, text: str) -> Names:
     defined = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
     names = {name for name in _globals(top) if name not in defined} - {"__name__", "__file__", "__doc__"}
     free = {name for name in names if not hasattr(builtins, name)}
-    free |= _builtins_meant(tree, names - free, alone=not free and SOLUTION not in _modules(tree))
+    nodes, aliases = tuple(ast.walk(tree)), _aliases(tree)
+    free |= _builtins_meant(tree, names - free, alone=not free and SOLUTION not in _modules(nodes))
     certain = {name for name in free if name.isupper()}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call):
             used = [node.func, *node.args, *(k.value for k in node.keywords)]
             certain |= {part.id for part in used if isinstance(part, ast.Name)} & free
         elif isinstance(node, ast.ImportFrom) and node.module == SOLUTION:
             certain |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _aliases(tree):
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
             certain.add(node.attr)
     return Names(tuple(sorted(free)), tuple(sorted(certain)))
 
@@ -194,39 +195,39 @@ def foreign(code: str) -> frozenset[str]:
 
 def uses_network(tree: ast.Module) -> bool:
     """Whether the tests import a module that opens sockets. The sandbox permits none."""
-    return not _NETWORK.isdisjoint(_modules(tree))
+    return not _NETWORK.isdisjoint(_modules(ast.walk(tree)))
 
 
 def needs_process(tree: ast.Module, names: Names) -> str | None:
     """Why these tests need the candidate in their own process; None if they do not."""
+    nodes, aliases = tuple(ast.walk(tree)), _aliases(tree)
     candidate = set(names.wanted) | set(names.certain)
-    imported = {alias.asname or alias.name.partition(".")[0] for alias in _imports(tree)}
-    modules = _modules(tree)
+    imported = {alias.asname or alias.name.partition(".")[0] for alias in _imports(nodes)}
+    modules = _modules(nodes)
     if touchy := sorted(modules & _TOUCHY):
         return f"the tests import {touchy[0]}"
     if others := sorted(modules - sys.stdlib_module_names - {SOLUTION, "pytest", "numpy"}):
         return f"the tests import {others[0]}, whose values only one process can hold"
     if classes := sorted(name for name in candidate if _CLASS.fullmatch(name)):
         return f"the tests use the candidate's class {classes[0]}"
-    defined = imported | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)} | {"self", "cls"}
-    defined |= _aliases(tree)
-    assigned = _assigned(tree)
+    defined = imported | {node.name for node in nodes if isinstance(node, ast.ClassDef)} | {"self", "cls"} | aliases
+    assigned = _assigned(nodes)
     defined |= {
         name for name, value in assigned.items() if _from_module(value, defined) and not _mentions(value, candidate)
     }
     plain = _METHODS | _OF_ARRAYS if "numpy" in modules else _METHODS
-    if reason := _state(tree, candidate, imported | _aliases(tree), modules):
+    if reason := _state(nodes, candidate, imported | aliases, modules):
         return reason
-    for node in ast.walk(tree):
+    for node in nodes:
         if reason := _reason(node, candidate, defined, assigned, plain):
             return f"line {node.lineno} of the tests {reason}"  # type: ignore[attr-defined]
     return None
 
 
-def _state(tree: ast.Module, candidate: set[str], imported: set[str], modules: set[str]) -> str | None:
+def _state(nodes: Sequence[ast.AST], candidate: set[str], imported: set[str], modules: set[str]) -> str | None:
     """Why these tests depend on the state of the candidate's process, or of an iterator that both of them read."""
     read, handed = dict[str, int](), set[str]()
-    for node in ast.walk(tree):
+    for node in nodes:
         reason = None
         match node:
             case ast.Attribute(value=value, attr=attr, ctx=ctx) if _from_module(value, imported):
@@ -258,7 +259,7 @@ def _state(tree: ast.Module, candidate: set[str], imported: set[str], modules: s
             return f"line {node.lineno} of the tests {reason}"  # type: ignore[attr-defined]
     iterators = {
         target.id
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Assign) and _makes_iterator(node.value)
         for target in node.targets
         if isinstance(target, ast.Name)
@@ -325,9 +326,9 @@ def _from_module(value: ast.expr, own: set[str]) -> bool:
     return isinstance(value, ast.Name) and value.id in own
 
 
-def _imports(tree: ast.Module) -> Iterator[ast.alias]:
+def _imports(nodes: Sequence[ast.AST]) -> Iterator[ast.alias]:
     """The imported names, without the candidate."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias for alias in node.names if alias.name != SOLUTION)
         elif isinstance(node, ast.ImportFrom) and node.module != SOLUTION:
@@ -340,10 +341,10 @@ def _aliases(tree: ast.Module) -> set[str]:
     return {alias.asname or alias.name for alias in imports if alias.name == SOLUTION}
 
 
-def _modules(tree: ast.Module) -> set[str]:
+def _modules(nodes: Iterable[ast.AST]) -> set[str]:
     """The top-level modules that are imported."""
     modules: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             modules |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -351,11 +352,11 @@ def _modules(tree: ast.Module) -> set[str]:
     return modules
 
 
-def _assigned(tree: ast.Module) -> dict[str, ast.Call]:
+def _assigned(nodes: Sequence[ast.AST]) -> dict[str, ast.Call]:
     """The names that are assigned the result of a call, with the last such call."""
     return {
         target.id: node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
         for target in node.targets
         if isinstance(target, ast.Name)
