@@ -119,7 +119,7 @@ Read STYLE.md with read_file first. Run `ruff check` with run_command before you
 _PROJECT = """
 `mulligan.toml` marks a project's folder. Mulligan looks for the file in the working folder and its parent folders. The
 file and all its keys are optional. `mulligan init` writes a file that works immediately, and `mulligan lint` reports
-the mistakes in a file, with their lines.
+the mistakes in a file, with line numbers.
 
 **Model roles.** Agents refer to roles (`thinker`, `worker` or your own), and this file assigns a model to each role.
 `thinker`, `worker` and `default` always exist. If you do not set them, they use this file's `model` or, without one,
