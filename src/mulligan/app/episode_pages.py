@@ -63,6 +63,7 @@ class EpisodePages:
     only: str | None = None
 
     async def story(self) -> StoryPage:
+        """Returns the page that describes what happened in the episode."""
         context = await run_context(self.store, self.episode, only=self.only)
         return StoryPage(
             list(header(self.episode, context)), doing(self.episode, context), list(body(self.episode, context))

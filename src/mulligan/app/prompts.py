@@ -36,6 +36,7 @@ class FilePrompts:
         return cls([Path(folder)] if folder else [])
 
     def get(self, name: str) -> Prompt:
+        """Returns a prompt. Raises `UnknownName`, or `InvalidInput` if the file cannot be used."""
         return Prompt.parse(name, self.text(name))
 
     def text(self, name: str) -> str:

@@ -84,6 +84,7 @@ class Service:
 
     @property
     def store(self) -> Store:
+        """The configured store."""
         if self._store is None:
             from mulligan.store import open_store
 
@@ -92,6 +93,7 @@ class Service:
 
     @property
     def models(self) -> Models:
+        """The configured models."""
         if self._models is None:
             from mulligan.app.model_roles import Models
 

@@ -147,6 +147,7 @@ class Lesson:
         return self.created if self.date is None else self.date
 
     def is_expired(self, at: float) -> bool:
+        """Whether the lesson has expired at this time."""
         return self.expires is not None and self.expires <= at
 
 

@@ -50,6 +50,7 @@ class Prompt:
 
     @property
     def slots(self) -> frozenset[str]:
+        """The names of the placeholders."""
         return frozenset(slot for _, text in self.parts for slot in _SLOT.findall(text))
 
     def check(self, *allowed: str) -> Prompt:

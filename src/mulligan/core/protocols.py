@@ -56,7 +56,9 @@ class Strategy(Protocol):
 
     reflects: bool
 
-    def past(self, episode: Episode) -> Past: ...
+    def past(self, episode: Episode) -> Past:
+        """Returns what the next try sees of the past."""
+        ...
 
 
 @runtime_checkable
@@ -88,7 +90,9 @@ class Actor(Protocol):
         ModelError, OverBudget, SandboxError
     """
 
-    async def act(self, episode: Episode, past: Past) -> Attempt: ...
+    async def act(self, episode: Episode, past: Past) -> Attempt:
+        """Returns the next attempt. `past` contains what the strategy shows of the past."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -126,9 +130,13 @@ class Evaluator(Protocol):
     """
 
     @property
-    def expects(self) -> Literal["text", "code", "workspace"]: ...
+    def expects(self) -> Literal["text", "code", "workspace"]:
+        """The kind of output that the evaluator judges."""
+        ...
 
-    async def evaluate(self, episode: Episode) -> Feedback: ...
+    async def evaluate(self, episode: Episode) -> Feedback:
+        """Returns the verdict on the newest attempt."""
+        ...
 
 
 @runtime_checkable
@@ -144,7 +152,9 @@ class PreflightEvaluator(Protocol):
 class Reflector(Protocol):
     """Writes a reflection on the newest try, which failed. Returning None means giving up."""
 
-    async def reflect(self, episode: Episode) -> Reflection | None: ...
+    async def reflect(self, episode: Episode) -> Reflection | None:
+        """Returns a reflection on the newest try, or None to give up."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -186,16 +196,26 @@ class Learned:
 class Bank(Protocol):
     """The lessons of one agent."""
 
-    async def recall(self, task: Task, *, top_k: int | None = None) -> Recall: ...
-    async def learn(self, episodes: Sequence[Episode]) -> Learned: ...
+    async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
+        """Recalls lessons for a task."""
+        ...
+
+    async def learn(self, episodes: Sequence[Episode]) -> Learned:
+        """Learns lessons from episodes of one task."""
+        ...
 
 
 @runtime_checkable
 class TextMemory(Protocol):
     """A memory that the exam can test. It learns from one episode after another, and recalls text for a task."""
 
-    async def learn(self, episode: Episode) -> None: ...
-    async def recall(self, task: Task) -> str: ...
+    async def learn(self, episode: Episode) -> None:
+        """Learns from a finished episode."""
+        ...
+
+    async def recall(self, task: Task) -> str:
+        """Returns the text for a task; "" if there is nothing to recall."""
+        ...
 
 
 @runtime_checkable
@@ -227,7 +247,9 @@ class Model(Protocol):
     name: str
     id: str
 
-    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer: ...
+    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
+        """Returns the model's answer to a question."""
+        ...
 
 
 @runtime_checkable
@@ -245,7 +267,9 @@ class Embedder(Protocol):
     id: str
     dim: int
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Returns one vector for each text."""
+        ...
 
 
 @runtime_checkable
@@ -336,7 +360,10 @@ class Sandbox(Protocol):
 
     level: str
 
-    async def run(self, job: Job) -> Ran: ...
+    async def run(self, job: Job) -> Ran:
+        """Runs a job to its end."""
+        ...
+
     def open(self, job: Job) -> AbstractAsyncContextManager[Channel]:
         """Starts a job to exchange lines with. The job and all its children are killed when the block ends."""
         ...
@@ -436,7 +463,9 @@ class Toolset(Protocol):
         """Calls the tool and returns its answer. Raises `ToolError`, whose message is returned to the model."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Releases the resources of the tools."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -480,7 +509,9 @@ class Toolbox(Protocol):
 class Tools(Protocol):
     """Opens tools by name, such as "read_file" or "mcp:SERVER"."""
 
-    def open(self, episode: Episode) -> AbstractAsyncContextManager[Toolbox]: ...
+    def open(self, episode: Episode) -> AbstractAsyncContextManager[Toolbox]:
+        """Opens the tools for an episode."""
+        ...
 
 
 @runtime_checkable
@@ -504,7 +535,9 @@ class Environment(Protocol):
         """
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Releases the environment's resources."""
+        ...
 
 
 @runtime_checkable
@@ -548,7 +581,9 @@ class World(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The environment's name."""
+        ...
 
     def open(self) -> AbstractAsyncContextManager[Environment]:
         """Opens a new environment for one trial. Resets and steps are recorded, and repeated when resuming."""

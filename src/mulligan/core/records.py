@@ -82,6 +82,7 @@ class Usage:
 
     @property
     def tokens(self) -> int:
+        """The number of input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
@@ -443,6 +444,7 @@ class Trial:
 
     @property
     def usage(self) -> Usage:
+        """The usage of the attempt, the feedback and the reflection."""
         parts = (self.attempt, self.feedback, self.reflection)
         return sum((part.usage for part in parts if part), Usage())
 
@@ -612,6 +614,7 @@ class Episode:
 
     @property
     def solved(self) -> bool:
+        """Whether the episode ended with a try that passed."""
         return self.stop is not None and self.stop.reason == "solved"
 
     @property
@@ -622,6 +625,7 @@ class Episode:
 
     @cached_property
     def usage(self) -> Usage:
+        """The usage of all trials and interrupted moves."""
         return sum((trial.usage for trial in self.trials), self.lost)
 
     @property
@@ -674,4 +678,5 @@ class Spec:
     settings: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     def with_settings(self, **settings: Json) -> Spec:
+        """Returns a copy with these settings added or replaced."""
         return Spec(self.name, {**self.settings, **settings})

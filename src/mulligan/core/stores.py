@@ -236,10 +236,14 @@ class Store(EpisodeReader, EpisodeIndex, EpisodeWriter, EpisodeLeases, ArmCounts
     """
 
     @property
-    def memory(self) -> Memory: ...
+    def memory(self) -> Memory:
+        """The lessons and the queued work."""
+        ...
 
     @property
-    def benches(self) -> BenchStore: ...
+    def benches(self) -> BenchStore:
+        """The runs of benchmarks."""
+        ...
 
     async def __aenter__(self) -> Self:
         """Closes the store at the end of the block."""
@@ -247,4 +251,6 @@ class Store(EpisodeReader, EpisodeIndex, EpisodeWriter, EpisodeLeases, ArmCounts
 
     async def __aexit__(self, *error: object) -> None: ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Closes the store."""
+        ...

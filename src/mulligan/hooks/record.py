@@ -118,6 +118,7 @@ class HookRecord:
 
     @property
     def facts(self) -> Mapping[str, str]:
+        """The properties of the record, by label."""
         status = self.status
         withheld_again, withheld = status.again("withheld")
         said = {

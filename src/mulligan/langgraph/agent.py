@@ -188,10 +188,12 @@ class ReflexionAgentLogger:
         self._log_message(f"step {step}, {node_name}: {text}")
 
     def log_final_result(self, final_result: Any) -> None:
+        """Log the final result."""
         self._log_message(f"result: {final_result}")
 
     @property
     def logs(self) -> str:
+        """The complete log."""
         return "".join(f"{line}\n" for line in self._lines)
 
     def _log_message(self, msg: str, level: str = "info") -> None:
@@ -502,6 +504,7 @@ class ReflexionAgent(ABC):
         portal.run_coroutine(self.aclose())
 
     async def aclose(self) -> None:
+        """Same as `close`, for asynchronous code."""
         store, self._opened = self._opened, None
         if isinstance(self._bank, OwnBank):
             await self._bank.close()

@@ -76,9 +76,11 @@ class BankStore(BaseStore):
         self._banks = _OneBank(bank) if bank is not None else _AllBanks()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Perform several operations."""
         return portal.finish(self._run(list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Perform several operations. Same as `batch`, for asynchronous code."""
         return await self._run(list(ops))
 
     def close(self) -> None:
@@ -86,6 +88,7 @@ class BankStore(BaseStore):
         portal.finish(self._banks.close())
 
     async def aclose(self) -> None:
+        """Same as `close`, for asynchronous code."""
         await self._banks.close()
 
     async def _run(self, ops: Sequence[Op]) -> list[Result]:

@@ -85,6 +85,7 @@ class GptConversation:
         self.messages = []
 
     def append_system_message(self, text: str) -> None:
+        """Add a system message to the conversation."""
         self.messages.append(SystemMessage(text))
 
     def query(self, text: str) -> tuple[str, dict[str, Json], None]:
@@ -98,6 +99,7 @@ class GptConversation:
         return self._add(text, self.chat.invoke([*self.messages, HumanMessage(text)]))
 
     async def aquery(self, text: str) -> tuple[str, dict[str, Json], None]:
+        """Same as `query`, for asynchronous code."""
         return self._add(text, await self.chat.ainvoke([*self.messages, HumanMessage(text)]))
 
     def _add(self, text: str, answer: AIMessage) -> tuple[str, dict[str, Json], None]:

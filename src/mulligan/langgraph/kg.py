@@ -323,6 +323,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return schema_text(await recorded_schema(self._database))
 
     async def aclose(self) -> None:
+        """Same as `close`, for asynchronous code."""
         await super().aclose()
         if self._opened_here:
             await self._database.close()

@@ -275,6 +275,7 @@ class BioCypherPromptEngine:
 
     @property
     def usage(self) -> Usage:
+        """The total usage of all questions so far."""
         return self._meter.usage
 
     @property
@@ -284,6 +285,7 @@ class BioCypherPromptEngine:
 
     @property
     def relationships(self) -> Mapping[str, Relationship]:
+        """The schema's relationships by label, with their properties; empty for a live database."""
         return self._known.relationships if self._known else {}
 
     def generate_query_prompt(self, question: str, query_language: str = CYPHER) -> str:
@@ -297,6 +299,7 @@ class BioCypherPromptEngine:
         return portal.finish(self.agenerate_query_prompt(question, query_language))
 
     async def agenerate_query_prompt(self, question: str, query_language: str = CYPHER) -> str:
+        """Same as `generate_query_prompt`, for asynchronous code."""
         return self._described(await self.aselect(question), query_language)
 
     def generate_query(self, question: str, query_language: str = CYPHER) -> str:
@@ -304,6 +307,7 @@ class BioCypherPromptEngine:
         return portal.finish(self.agenerate_query(question, query_language))
 
     async def agenerate_query(self, question: str, query_language: str = CYPHER) -> str:
+        """Same as `generate_query`, for asynchronous code."""
         selected = await self.agenerate_query_prompt(question, query_language)
         schema = schema_of_query("WriteQuery", query_language)
         return await self._ask("query", schema, _query, selected=selected, question=question)
@@ -313,6 +317,7 @@ class BioCypherPromptEngine:
         return portal.finish(self.aselect(question))
 
     async def aselect(self, question: str) -> EntitySelection:
+        """Same as `select`, for asynchronous code."""
         if not question.strip():
             raise InvalidInput("The question is empty. Write what you want to find out.")
         self._asking()  # a missing key is an error before the database is read

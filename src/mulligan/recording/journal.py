@@ -72,6 +72,7 @@ class StoredJournal:
     async def step(
         self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
     ) -> Json:
+        """See `Journal.step`."""
         if self._lost is None:
             return await self._step(name, request, do, repeatable)
         if self._is_lost:
@@ -176,6 +177,7 @@ class NoJournal:
     async def step(
         self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
     ) -> Json:
+        """Returns the result of `do()`, without recording it."""
         json_text(request)
         result = await do()
         json_text(result)
@@ -226,6 +228,8 @@ class JournaledBank:
         self._journal = journal
 
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
+        """Recalls lessons for a task, as a step of the journal."""
+
         async def look() -> Json:
             return to_json(await self._inner.recall(task, top_k=top_k))
 
@@ -234,4 +238,5 @@ class JournaledBank:
         return from_json(Recall, await self._journal.step("lessons", request, look))
 
     async def learn(self, episodes: Sequence[Episode]) -> Learned:
+        """Learns from episodes, without recording a step."""
         return await self._inner.learn(episodes)

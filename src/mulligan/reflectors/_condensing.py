@@ -44,6 +44,7 @@ class Condensing:
         self._temperature = temperature
 
     async def reflect(self, episode: Episode) -> Reflection | None:
+        """Returns the inner reflector's reflection, with a condensed lesson if the budget is exceeded."""
         drawn = await self._inner.reflect(episode)
         if drawn is None or not drawn.text or drawn.withheld:
             return drawn
@@ -59,6 +60,7 @@ class Condensing:
             return replace(drawn, notes=(*drawn.notes, f"the lessons were not condensed: {error}"))
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
+        """Returns the question that asks for a condensed lesson."""
         (episode,) = episodes
         condensed, _ = self._parts(episode)
         return Question(

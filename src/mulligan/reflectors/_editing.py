@@ -39,6 +39,7 @@ class Edited:
         self._inner, self._journal, self._decide = inner, journal, decide
 
     async def reflect(self, episode: Episode) -> Reflection | None:
+        """Returns the inner reflector's reflection after the person's decision."""
         drawn = await self._inner.reflect(episode)
         if drawn is None:
             return None
