@@ -302,7 +302,7 @@ class Watched(Options):
         store: The store that records the run, instead of the configured one.
         observers: Called for each event, with the episode and the event.
         on_start: Called with each episode and its limits when it starts or resumes.
-        on_step: Called with each step once it is done.
+        on_step: Called with each step after it is done.
         notice: Called with remarks, such as what was learned.
     """
 
@@ -341,8 +341,8 @@ class Roles(Options):
         tries: Maximum number of tries, including the first (default: 4).
         trials: Same as --tries.
         strategy: What the next try sees (default: evidence_and_reflexion).
-        reflect_model: The model that reflects (default: the same as model).
-        judge_model: The model that judges (default: the same as model).
+        reflect_model: The model that reflects (default: same as model).
+        judge_model: The model that judges (default: same as model).
         settings: Any other setting of a role, such as strategy.window=2.
     """
 
@@ -361,7 +361,7 @@ class Course(Options):
         scale: Run K trajectories: parallel:5 (the bank compares them), vanilla:5 (the bank learns from each separately)
             or sequential:3 (each checks and refines the last). With :judge at the end, a model chooses among equally
             good trajectories.
-        sandbox: auto (default), strict, or a level that `mulligan doctor` lists.
+        sandbox: The sandbox level: auto (default), strict, or a level that `mulligan doctor` lists.
         seed: The random seed, for models that accept one (default: 0).
         foresight: The plug-in that checks actions before they are performed: premortem (default) or ./mine.py.
         check_before: Ask what could go wrong before actions that match this regular expression or are declared
@@ -435,12 +435,12 @@ class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
         check: A command that judges the attempt: exit status 0 means that it passes. {attempt} is replaced with
             the path of the attempt's file.
         environment: The environment in which the actor `interact` acts, such as ./screens.py.
-        restarts: Maximum number of independent episodes. The run ends once one of them is solved.
+        restarts: Maximum number of independent episodes. The run ends once one of them solves the task.
         protect: A file or folder in the workspace that the check sees as it was before the first try. Repeatable.
-        fresh: Start each try from your files, not from those of the previous try.
+        fresh: Start each try from your files, not from the previous try's files.
         window: How many lessons the next try sees (default: 1; with --strategy reflexion: 3).
         lesson_tokens: Maximum total number of tokens in the lessons for the next try.
-        overflow: If there are too many lessons, show the newest (default), the most useful, or a condensed one.
+        overflow: What to show if there are too many lessons: the newest (default), the most useful, or a condensed one.
         temperatures: The temperature of each try; the last one applies to all later tries.
         examples: Worked examples for the actor, instead of the built-in ones.
     """

@@ -28,8 +28,8 @@ class Followed(Options):
     Attributes:
         store: The store that records the run, instead of the configured one.
         observers: Called for each event, with the episode and the event.
-        on_start: Called when the run begins or continues.
-        on_step: Called with a sentence about the next step.
+        on_start: Called when the run starts or resumes.
+        on_step: Called with a sentence that describes the next step.
         notice: Called with remarks, such as what was learned.
         password: The server's password.
     """

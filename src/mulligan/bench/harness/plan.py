@@ -52,7 +52,7 @@ class CaseOptions(Course, Roles, Budget):
         judge_model: The model that judges or writes tests (default: --model).
         agent: An agent defined by files, which replaces the method's actor.
         data: The data: a file, or the folder that contains it.
-        restarts: Maximum number of episodes per case. A case ends once one of its episodes is solved.
+        restarts: Maximum number of episodes per case. A case ends once one of them solves it.
         samples: Run N episodes of each case, for pass@k and pass^k.
         limit: Run only the first N cases.
         cases: Run only the case with this id. Repeatable.
@@ -63,7 +63,7 @@ class CaseOptions(Course, Roles, Budget):
         memory: Recall lessons from the bank; `online` also learns from the run.
         agent_id: The agent whose bank --memory uses.
         taught: The number of cases, counted from the first, that an online bank learns from. None means all.
-        sandbox: auto (default), strict, or a level that `mulligan doctor` lists.
+        sandbox: The sandbox level: auto (default), strict, or a level that `mulligan doctor` lists.
     """
 
     benchmark: str = place(kw_only=False)
