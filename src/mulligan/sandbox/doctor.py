@@ -40,7 +40,7 @@ def report() -> list[DoctorRow]:
 def _in_force(level: Level) -> DoctorRow:
     enough = level.seatbelt or LEVELS.index(level) >= LEVELS.index(STRICT)
     lacking = f"; --sandbox strict refuses to run below {STRICT.name}" if STRICT.fits(sys.platform) else ""
-    remedy = "" if enough else f"see the rows below{lacking}"
+    remedy = "" if enough else f"see the lines below{lacking}"
     return DoctorRow("sandbox", enough, f"{level.name}: {level.holds}", remedy)
 
 
@@ -49,7 +49,7 @@ def _remedy(level: Level) -> str:
     if level.seatbelt:
         return "start Mulligan outside any other sandbox-exec" if os.path.exists(seatbelt.PROGRAM) else ""
     if level.bwrap and not policy.bwrap():
-        return "apt install bubblewrap (or dnf, pacman)"
+        return "install bubblewrap, for example with apt install bubblewrap"
     if level.namespaces:
         return (
             "allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu, "
@@ -57,10 +57,10 @@ def _remedy(level: Level) -> str:
         )
     if os.geteuid() == 0:
         return (
-            "start Mulligan as a user other than root, or with a Python that other users may run (now "
+            "start Mulligan as a user other than root, or with a Python that other users can run (currently "
             f"{sys.executable})"
         )
-    return "a kernel with Landlock (5.13 or newer, in the lsm= list) and seccomp"
+    return "use a kernel with Landlock (5.13 or newer, in the lsm= list) and seccomp"
 
 
 def _landlock() -> DoctorRow:
@@ -70,7 +70,7 @@ def _landlock() -> DoctorRow:
     if abi < SCOPED_SINCE:
         detail = f"ABI {abi}: the seccomp filter limits signals and abstract sockets instead"
         detail += "; writes of command-line agents are not limited" if abi < WRITES_SINCE else ""
-        return DoctorRow("landlock", True, detail, "Linux 6.12 or newer scopes them itself")
+        return DoctorRow("landlock", True, detail, "use Linux 6.12 or newer, which scopes them itself")
     return DoctorRow("landlock", True, f"ABI {abi}")
 
 
@@ -78,7 +78,7 @@ def _seccomp() -> DoctorRow:
     machine = os.uname().machine
     if seccomp.supported():
         return DoctorRow("seccomp", True, f"a filter for {machine}")
-    return DoctorRow("seccomp", False, f"no filter for {machine}", "x86_64 or aarch64")
+    return DoctorRow("seccomp", False, f"no filter for {machine}", "use x86_64 or aarch64")
 
 
 def _user() -> DoctorRow:

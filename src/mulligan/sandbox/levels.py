@@ -40,31 +40,41 @@ class Level:
 
 # All levels, weakest first.
 LEVELS = (
-    Level("none", "time, output and leftover processes only; runs as the user would by hand", limits=False),
-    Level("limits", "limits and a cleared environment; files and network are open"),
+    Level(
+        "none",
+        "limits only time, output and leftover processes; otherwise, jobs run with your permissions",
+        limits=False,
+    ),
+    Level("limits", "resource limits and a cleared environment; jobs can access all files and the network"),
     Level(
         "limits+unprivileged",
-        "limits and a cleared environment, not as root; files and network are open",
+        "resource limits and a cleared environment, not as root; jobs can access all files and the network",
         unprivileged=True,
     ),
     Level(
         "landlock+unprivileged",
-        "no files but its own, no TCP; other sockets are open",
+        "confined file access and no TCP; other sockets are open",
         landlock=True,
         unprivileged=True,
     ),
-    Level("seatbelt", "macOS's own sandbox: no files but its own, no network; untested", seatbelt=True),
-    Level("landlock+seccomp", "no files but its own, no network; runs as root", landlock=True, seccomp=True),
+    Level("seatbelt", "macOS's own sandbox: confined file access and no network; untested", seatbelt=True),
+    Level(
+        "landlock+seccomp",
+        "confined file access and no network; jobs run as root",
+        landlock=True,
+        seccomp=True,
+    ),
     Level(
         "landlock+seccomp+unprivileged",
-        "no files but its own, no network, not as root",
+        "confined file access and no network, not as root",
         landlock=True,
         seccomp=True,
         unprivileged=True,
     ),
     Level(
         "namespaces+landlock+seccomp+unprivileged",
-        "no files but its own, no network, not as root; all files read-only but a bounded scratch folder in memory",
+        "confined file access and no network, not as root; all files are read-only, except for a size-limited "
+        "scratch folder in memory",
         landlock=True,
         seccomp=True,
         unprivileged=True,
@@ -72,7 +82,7 @@ LEVELS = (
     ),
     Level(
         "bwrap+seccomp+unprivileged",
-        "in bubblewrap: sees only its own files and processes and an empty network, not as root",
+        "in bubblewrap: jobs see only their own files and processes and an empty network; not as root",
         seccomp=True,
         unprivileged=True,
         namespaces=True,
@@ -84,7 +94,7 @@ NONE, LIMITS = LEVELS[:2]
 # For unconfined jobs that name the folders they may write to. Not in `LEVELS`: it is not for untrusted code.
 WRITES = Level(
     "unconfined+landlock-writes",
-    "as by hand, but writes only its own folders, its scratch folder and devices",
+    "your permissions, but jobs can write only to their own folders, their scratch folder and devices",
     limits=False,
     landlock=True,
 )
