@@ -103,7 +103,7 @@ def _extras() -> list[DoctorRow]:
     for name, module, extra, purpose in (
         ("local models", "xllamacpp", "local", "run inside this process"),
         ("provider models", "pydantic_ai", "models", "are called through pydantic-ai"),
-        ("MCP", "mcp", "serve", "mulligan serve, and tools of MCP servers"),
+        ("MCP", "mcp", "serve", "for mulligan serve and for MCP servers' tools"),
     ):
         ok = find_spec(module) is not None
         text = purpose if ok else f"the package {module} is missing"

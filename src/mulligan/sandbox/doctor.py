@@ -49,7 +49,7 @@ def _remedy(level: Level) -> str:
     if level.seatbelt:
         return "start Mulligan outside any other sandbox-exec" if os.path.exists(seatbelt.PROGRAM) else ""
     if level.bwrap and not policy.bwrap():
-        return "install bubblewrap, for example with apt install bubblewrap"
+        return "install bubblewrap"
     if level.namespaces:
         return (
             "allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu, "

@@ -55,11 +55,11 @@ def _page(exam: Exam) -> str:
     rows = [
         ("sessions", f"{exam.sessions} in {count(exam.projects, 'project')}, {exam.calls} calls"),
         ("failed commands", str(exam.failures)),
-        ("overcome by an earlier session", of(exam.known, exam.failures)),
+        ("fixed in an earlier session", of(exam.known, exam.failures)),
         ("the fix was shown", of(exam.shown, exam.known)),
-        ("the session then applied it", of(exam.done, exam.shown)),
-        ("rules shown at the start", f"{exam.rules}, whose error occurred {exam.needed}"),
+        ("the fix was then applied", of(exam.done, exam.shown)),
+        ("rules shown at the start", f"{exam.rules}, {exam.needed} of them for an error that then occurred"),
         ("lessons taught", f"{len(exam.titles)}, {exam.confirmed} confirmed"),
     ]
     page = [columns(rows, heading=False), *(f"  {title}" for title in exam.titles[-20:])]
-    return drawn([*page, *(f"not read: {one}" for one in exam.unreadable)])
+    return drawn([*page, *(f"could not be read: {one}" for one in exam.unreadable)])

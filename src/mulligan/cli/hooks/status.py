@@ -117,9 +117,8 @@ def _failed(figures: Figures) -> str:
 def _rules(figures: Figures) -> str:
     if not figures.rules:
         return "none yet"
-    return (
-        f"{figures.rules} in {count(figures.starts, 'session')}, whose error occurred {count(figures.needed, 'time')}"
-    )
+    sessions = count(figures.starts, "session")
+    return f"{figures.rules} in {sessions}, {figures.needed} of them for an error that then occurred"
 
 
 def _took(figures: Figures) -> str:
