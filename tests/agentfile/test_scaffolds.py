@@ -56,7 +56,7 @@ def test_nothing_that_is_there_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "agents" / "link").symlink_to(tmp_path / "nowhere")
     before = tree(tmp_path)
     for name in ("a", "file", "link"):
-        with pytest.raises(InvalidInput, match="already exists, and nothing was changed"):
+        with pytest.raises(InvalidInput, match=r"already exists\. Nothing was changed"):
             add("reflexion", name, tmp_path)
     assert tree(tmp_path) == before
     assert sorted(path.name for path in (tmp_path / "agents").iterdir()) == ["a", "file", "link"]
@@ -133,7 +133,7 @@ def test_init_adds_to_a_gitignore_what_it_lacks_and_keeps_the_rest(tmp_path: Pat
 
 def test_init_changes_nothing_where_a_project_is_or_a_file_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "mulligan.toml").write_text("mine")
-    with pytest.raises(InvalidInput, match="already exists, and nothing was changed"):
+    with pytest.raises(InvalidInput, match=r"already exists\. Nothing was changed"):
         init(tmp_path, "x")
     assert tree(tmp_path) == {"mulligan.toml": b"mine"}
     (tmp_path / "mulligan.toml").unlink()

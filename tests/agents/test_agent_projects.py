@@ -123,7 +123,7 @@ def test_a_mulligan_toml_goes_before_a_tama_toml(tmp_path: Path) -> None:
 async def test_a_mistake_in_a_tama_toml_names_its_line(tmp_path: Path) -> None:
     agent = project(tmp_path, "tama.toml", '[models]\nthinker = "worker"\n')
     assert [str(problem).partition(":")[2] for problem in lint(tmp_path).problems] == [
-        "2: 'worker' is a role; name the model itself, such as 'local'."
+        "2: 'worker' is a role. Specify the model itself, such as 'local'."
     ]
     with pytest.raises(InvalidInput, match=r"tama\.toml:2"):
         await mulligan.run(str(agent), "t")

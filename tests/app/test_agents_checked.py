@@ -52,7 +52,7 @@ async def refused(model: ScriptedModel) -> str:
     [
         ("evaluate:\n  tests: t.py\n", 7, "t.py, line 2: '(' was never closed"),
         ("evaluate:\n  tests: gone.py\n", 7, "gone.py does not exist"),
-        ("evaluate: exact_match\n", 6, "exact_match takes an answer"),
+        ("evaluate: exact_match\n", 6, "exact_match needs an answer"),
         ("evaluate: 'regex:('\n", 6, "the pattern `(` cannot be used"),
         ("evaluate: 'contains:'\n", 6, "'contains' needs a non-empty string to look for"),
         ("evaluate:\n  check: 'true {attempt}'\n  secnds: 5\n", 8, "Did you mean 'seconds'?"),

@@ -129,7 +129,7 @@ def test_an_erasure_that_a_full_disk_cannot_note_is_noted_after_it(tmp_path: Pat
     assert [one.episodes for one in noted_erasures(notes)] == [("e1",)]
     notes.unlink()
     notes.symlink_to(full)
-    with pytest.raises(StoreError, match=r"Erased, but not recorded.*e2"), noted_erasure(notes, episodes=["e2"]):
+    with pytest.raises(StoreError, match=r"The erasure was not recorded.*e2"), noted_erasure(notes, episodes=["e2"]):
         pass
 
 

@@ -225,6 +225,6 @@ def test_solve_checks_on_the_command_line(here: Path, capsys: pytest.CaptureFixt
 async def test_solve_refuses_to_check_an_actor_that_only_writes(actor: str, here: Path) -> None:
     model = ScriptedModel([])
     async with open_store("memory:") as store:
-        with pytest.raises(InvalidInput, match="uses neither tools nor an environment"):
+        with pytest.raises(InvalidInput, match="uses neither tools nor a Mulligan environment"):
             await mulligan.solve("t", actor=actor, check="true", foresight="premortem", model=model, store=store)
     assert not model.questions

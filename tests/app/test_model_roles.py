@@ -132,15 +132,15 @@ def test_an_unknown_role_is_refused_with_the_nearest(project: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "says"),
     [
-        ("[models]\nlocal = 'openai:gpt'", ":2: 'local' is reserved for the names of models"),
-        ("[models]\nopenai = 'openai:gpt'", ":2: 'openai' is reserved for the names of models"),
+        ("[models]\nlocal = 'openai:gpt'", ":2: 'local' is reserved for model names"),
+        ("[models]\nopenai = 'openai:gpt'", ":2: 'openai' is reserved for model names"),
         ("[models]\n\n'My Role' = 'openai:gpt'", ":3: the role 'My Role' must be in lower case"),
         ("[models]\nthinker = 7", ":2: the role 'thinker' must be a model's name or a table, not 7"),
         ("[models.thinker]\nname = 'local'\ntemprature = 1", ":3: No setting of a model role is called 'temprature'"),
         ("[models.thinker]\ntemperature = 'hot'", ":2: The temperature must be a number from 0 to 2"),
         ("[models.thinker]\ntemperature = nan", ":2: The temperature must be a number from 0 to 2"),
         ("[models.thinker]\nmax_tokens = 0", ":2: max_tokens must be an integer"),
-        ("[models.thinker]\nname = ''", ":2: The name must be that of a model"),
+        ("[models.thinker]\nname = ''", ":2: The name must be a model name"),
         ("[models.thinker]\ntimeout = 0", ":2: The model setting 'timeout' must be more than 0"),
         ("[models]\nthinker = 'worker'", ":2: 'worker' is a role; name the model itself"),
         ("model = 'thinker'", ":1: 'thinker' is a role; name the model itself"),
@@ -200,7 +200,7 @@ def test_a_role_that_cannot_be_opened_is_blamed_where_it_stands(project: Path) -
         Models(load()).open("thinker")
     with pytest.raises(InvalidInput, match="Set both"):
         Models(load()).open("worker")
-    with pytest.raises(InvalidInput, match="Or a model role: thinker, worker, default"):
+    with pytest.raises(InvalidInput, match="Or use a model role: thinker, worker, default"):
         Models(load()).open("thinkr")
 
 

@@ -216,7 +216,7 @@ async def test_refining_ends_when_an_attempt_passes() -> None:
         ({"scale": "sequential:3", "trials": 2}, "sequential:3 already sets trials"),
         ({"scale": "sequential:3", "strategy": "none"}, "already sets strategy"),
         ({"scale": "sequential:3", "evaluator": "unjudged"}, "so it needs a judge"),
-        ({"scale": "parallel:3", "workspace": "."}, "a workspace can take only one: use sequential:3"),
+        ({"scale": "parallel:3", "workspace": "."}, "a workspace accepts only one: use sequential:3"),
     ],
 )
 async def test_what_does_not_go_together_is_refused_before_a_model_is_asked(given: Any, message: str) -> None:

@@ -132,8 +132,9 @@ def test_an_error_without_a_network_says_what_else_to_do(tmp_path: Path) -> None
         with pytest.raises(FetchError) as refused:
             fetch(pinned(url), tmp_path)
     assert str(refused.value) == (
-        f"file.jsonl could not be fetched from {url}: 127.0.0.1 cannot be reached from here (Connection refused). If "
-        "you have the file already, name it with --data, or set MULLIGAN_DATA to a folder with file.jsonl in it."
+        f"file.jsonl could not be fetched from {url}: 127.0.0.1 cannot be reached from here (Connection refused). "
+        "If you already have the file, pass it with --data, or set MULLIGAN_DATA to a folder that contains "
+        "file.jsonl in it."
     )
     with pytest.raises(FetchError, match=r"nowhere\.invalid cannot be reached from here \((?!<urlopen)"):
         fetch(pinned("http://nowhere.invalid/file.jsonl"), tmp_path)

@@ -278,7 +278,7 @@ def test_a_pickle_that_calls_anything_is_refused_and_runs_nothing(folder: Path) 
         ([0], "confirmed_task", "", r'task 1 needs "confirmed_task"'),
         ([1], "annotation_id", "two", "'two' appears twice"),
         ([0], "actions", [], r'\(two\) needs "actions"'),
-        ([0], "action_reprs", ["one"], r'needs "action_reprs", a list with one string for each'),
+        ([0], "action_reprs", ["one"], r'needs "action_reprs", a list with one string per action'),
         ([0, "actions", 1, "operation"], "op", "HOVER", "action 2: the operation must be CLICK"),
         ([0, "actions", 0], "cleaned_html", "<a>", r'"cleaned_html" is not XML'),
         ([0, "actions", 0], "pos_candidates", None, r'"pos_candidates" must be a list'),

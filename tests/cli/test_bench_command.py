@@ -100,7 +100,7 @@ def test_a_run_names_its_strategy_and_goes_on_from_any_folder(
     [
         (("--parallel", "0"), "parallel must be at least 1"),
         (("--limit", "0"), "limit must be at least 1"),
-        (("--agent-id", "someone"), "'agent_id' names a bank, but 'memory' is not set"),
+        (("--agent-id", "someone"), "'agent_id' selects a bank, but 'memory' is not set"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_begun(

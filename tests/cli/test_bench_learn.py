@@ -52,7 +52,7 @@ def test_a_domain_is_learned_once_and_served_to_their_harness(
     assert retrieve_learnings("Cannot ship 'overnight': order 3 is not paid.", bank="another") == []
 
     missing = mulligan("bench", "learn", "state-bench", "--data", str(checkout), "--domain", "shopping_assistant")
-    assert "contains no training trajectories of shopping_assistant" in missing.err
+    assert "contains no training trajectories for shopping_assistant" in missing.err
 
 
 def test_a_folder_of_transcripts_is_replayed_without_a_bank(mulligan: Run, checkout: Path) -> None:

@@ -162,7 +162,7 @@ def test_a_strategy_that_reflects_needs_somebody_who_does(mulligan: Run, reposit
 def test_a_named_reflector_that_asks_a_model_needs_one(mulligan: Run, repository: Path) -> None:
     ended = mulligan(*TASK, *agent(repository), "--check", CHECK, "--reflector", "verbal")
     assert ended.status == 2
-    assert "The reflector 'verbal' needs a model, and none is named" in ended.err
+    assert "The reflector 'verbal' needs a model, but none is set" in ended.err
 
 
 @pytest.mark.parametrize("command", [(), ("--actor", "command:true", "--workspace", ".")])
@@ -178,7 +178,7 @@ def test_a_rubric_for_a_coding_agent_needs_a_model_that_is_named(mulligan: Run) 
     judged = ("--evaluator", "model_judge:- It is short.")
     ended = mulligan("solve", "x", "--actor", "command:true", "--workspace", ".", *judged)
     assert ended.status == 2
-    assert "The evaluator 'model_judge' needs a model, and none is named" in ended.err
+    assert "The evaluator 'model_judge' needs a model, but none is set" in ended.err
     assert "--judge-model" in ended.err
 
 

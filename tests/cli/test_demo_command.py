@@ -92,9 +92,9 @@ def test_without_the_extra_every_way_on_is_named(
     ended = mulligan(*command)
     assert ended.status == 2
     assert ended.err == (
-        f"Error: Models that run inside Mulligan need an extra: {install_command('local')}. Or name a provider's "
-        f"model, after {install_command('models')}: --model PROVIDER:NAME, with the key that `mulligan models list` "
-        "names.\n"
+        f"Error: Models that run inside Mulligan need an extra: {install_command('local')}. Or use a provider's "
+        f"model, after {install_command('models')}: --model PROVIDER:NAME, with its key (see `mulligan models "
+        "list`).\n"
     )
     monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-none-at-all")
     for name in ("claude", "opencode"):

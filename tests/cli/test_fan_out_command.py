@@ -85,8 +85,8 @@ def test_names_of_files_and_options_that_cannot_be(mulligan: Run, here: Path) ->
     (here / "tasks.txt").write_text("a")
     for arguments, why in (
         (("tasks.txt",), "its name must end in .jsonl or .toml"),
-        (("none.jsonl",), "The file of tasks none.jsonl does not exist."),
-        ((), "Name a file of tasks, or a run to resume"),
+        (("none.jsonl",), "The task file none.jsonl does not exist."),
+        ((), "Specify a task file, or a run to resume"),
         (("--resume", "b1", "--seed", "1"), "No such option"),
         (("--resume", "b1", "-n", "1"), "leave out --tries"),
     ):

@@ -222,7 +222,7 @@ def test_what_is_set_is_listed_and_holds(mulligan: Run, place: Path) -> None:
         (("status", "--folder", "gone"), "'gone' does not exist"),
         (("rebind", "--folder", "gone"), "'gone' does not exist"),
         (("set", "wish"), "wish"),
-        (("install", "claude", "--trust", "--yes"), "--trust is for the hooks of Codex"),
+        (("install", "claude", "--trust", "--yes"), "--trust is for Codex hooks"),
         (("prove", "--draft", "t.toml", "--agent", "claude", "--repeats", "2"), "leave out --agent, --repeats"),
         (("resume",), "Hooks are not paused everywhere. There is no pause."),
     ],
@@ -343,7 +343,9 @@ def test_options_that_would_do_nothing_are_refused(mulligan: Run, arguments: tup
     assert (ended.status, f"Leave out {named}" in ended.err or f", {named}" in ended.err) == (2, True), ended.err
 
 
-@pytest.mark.parametrize(("typed", "why"), [("", "Mulligan cannot ask without a terminal"), ("n\n", "")])
+@pytest.mark.parametrize(
+    ("typed", "why"), [("", "without a terminal, Mulligan cannot ask for confirmation"), ("n\n", "")]
+)
 def test_an_installation_that_cannot_be_asked_about_says_what_to_do(
     mulligan: Run, place: Path, monkeypatch: pytest.MonkeyPatch, typed: str, why: str
 ) -> None:

@@ -30,7 +30,7 @@ def test_init_here_takes_the_folder_s_name(mulligan: Run, empty: Path) -> None:
     assert 'name = "some-folder"' in (empty / "mulligan.toml").read_text()
     again = mulligan("init")
     assert (again.status, again.out) == (2, "")
-    assert "already exists, and nothing was changed" in again.err
+    assert "already exists. Nothing was changed" in again.err
 
 
 def test_init_makes_the_folder(mulligan: Run, empty: Path) -> None:

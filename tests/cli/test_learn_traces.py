@@ -101,8 +101,8 @@ def test_a_file_of_logs_beside_the_traces(mulligan: Run, here: Path) -> None:
     ("arguments", "says"),
     [
         (("t.jsonl", "chat.json"), "chat.json is not a file of traces"),
-        (("t.jsonl", "--outcome", "success"), "Leave out --outcome: such options need a transcript"),
-        (("chat.json", "--judge", "contains:x"), "Leave out --judge: such options need traces"),
+        (("t.jsonl", "--outcome", "success"), "Omit --outcome: these options are for transcripts"),
+        (("chat.json", "--judge", "contains:x"), "Omit --judge: these options are for traces"),
         (("t.jsonl", "--by-agent", "--agent-id", "a"), "--bank or --by-agent"),
         (("t.jsonl", "--evaluation", ">=1"), "does not name an evaluation"),
         (("t.jsonl", "--judge", "contans:x"), "contains"),

@@ -267,5 +267,5 @@ def test_a_new_skill_gets_its_head_and_broken_marks_are_refused() -> None:
     assert with_block(b"", [lesson("a")], "SKILL.md").startswith(b"---\nname: ")
     assert with_block(b"", [], "SKILL.md") == b""
     for text in (BEGIN, f"{BEGIN}{END}{BEGIN}{END}"):
-        with pytest.raises(InvalidInput, match="marks of the block"):
+        with pytest.raises(InvalidInput, match="the block's markers"):
             with_block(text.encode(), [], "AGENTS.md")

@@ -216,7 +216,7 @@ def test_a_run_is_one_page_to_send(mulligan: Run, here: Path) -> None:
     again = mulligan("runs", "show", run["run"], "--html", "run.html")
     assert (again.status, again.err) == (
         2,
-        "Error: run.html already exists: name another file, or remove it first.\n",
+        "Error: run.html already exists. Choose another file, or remove the existing one first.\n",
     )
     assert (here / "run.html").read_text(encoding="utf-8") == page
     assert mulligan("runs", "show", run["run"], "--html", "other.html", "--json").status == 2

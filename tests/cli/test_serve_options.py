@@ -9,4 +9,4 @@ def test_an_option_for_http_is_refused_over_stdio(mulligan: Mulligan, option: st
     ended = mulligan("serve", option)
     name = option.partition("=")[0]
     assert (ended.status, ended.out) == (2, "")
-    assert f"{name} needs HTTP: add --transport http, or leave {name} out." in ended.err
+    assert f"{name} needs HTTP: add --transport http, or omit {name}." in ended.err

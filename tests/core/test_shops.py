@@ -168,8 +168,8 @@ def test_a_shop_of_the_user_needs_little() -> None:
         ({"own.json": "[3]"}, r"own.json\[0\]: this must be an object, not int"),
         ({"items.json": json.dumps([{"name": "x"}])}, r"items.json\[0\]: 'asin' is missing"),
         ({"items.json": json.dumps(ITEMS)}, "items_human_ins.json"),
-        ({**FILES, "items_shuffle.json": json.dumps(ITEMS)}, "exactly one file of products, but 2"),
-        ({"items_human_ins.json": json.dumps(PEOPLE)}, "exactly one file of products, but 0"),
+        ({**FILES, "items_shuffle.json": json.dumps(ITEMS)}, "exactly one product file, but 2"),
+        ({"items_human_ins.json": json.dumps(PEOPLE)}, "exactly one product file, but 0"),
     ],
 )
 def test_what_is_not_a_shop_is_refused_with_the_place(files: dict[str, str], says: str) -> None:

@@ -16,7 +16,7 @@ from mulligan.store.sqlite import SqliteStore
 
 @pytest.mark.parametrize("place", ["", "spark://host:7077", "rays", "ray:", "ray://"])
 async def test_a_place_that_is_none(tmp_path: Path, place: str) -> None:
-    with pytest.raises(InvalidInput, match=re.escape(f"{place!r} is not a place to run cases. Write ray (")):
+    with pytest.raises(InvalidInput, match=re.escape(f"{place!r} is not a place to run cases. Use ray (")):
         await run_benchmark(HERE, data=str(cases(tmp_path, "right")), method="simple", model="local", on=place)
 
 

@@ -112,7 +112,7 @@ def test_notes_that_go_into_something_else_than_a_text_are_refused_before_the_ca
     def bill(count: int) -> None:
         calls.append(count)
 
-    with pytest.raises(InvalidInput, match=r"bill\(\) got a int for 'count', to whose text the notes are"):
+    with pytest.raises(InvalidInput, match=r"bill\(\) received a int for 'count', but the notes are"):
         bill(3)
     assert calls == []
 
@@ -302,11 +302,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"notes": 3}, "notes must be a string, not 3"),
     ({"store": "sqlite:///x.db"}, "store must be a store, not 'sqlite:///x.db'. MULLIGAN_STORE names a store"),
     ({"reads": 3}, "'reads' must have answer and attempt, not 3"),
-    ({"wait": "1"}, "'wait' must be the seconds of the first wait"),
-    ({"wait": -1}, "'wait' must be the seconds of the first wait"),
-    ({"wait": (5, 1)}, "'wait' must be the seconds of the first wait"),
-    ({"wait": (1, 2, 3)}, "'wait' must be the seconds of the first wait"),
-    ({"wait": True}, "'wait' must be the seconds of the first wait"),
+    ({"wait": "1"}, "'wait' must be the first wait in seconds"),
+    ({"wait": -1}, "'wait' must be the first wait in seconds"),
+    ({"wait": (5, 1)}, "'wait' must be the first wait in seconds"),
+    ({"wait": (1, 2, 3)}, "'wait' must be the first wait in seconds"),
+    ({"wait": True}, "'wait' must be the first wait in seconds"),
     ({"failures": 3}, "'failures' must be classes of exceptions, not 3"),
     ({"limits": {"second": 5}}, "second"),
     ({"failures": KeyboardInterrupt}, "classes of exceptions, not <class 'KeyboardInterrupt'>"),

@@ -171,4 +171,4 @@ def test_an_option_that_a_prompt_does_not_have_is_named() -> None:
 
 def test_a_home_that_cannot_be_made_is_named(place: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(place.path / "words.txt" / "home"))
-    assert "Name another in MULLIGAN_HOME." in str(CliRunner().invoke(cli, ["goal"]).exception)
+    assert "Set MULLIGAN_HOME to another folder." in str(CliRunner().invoke(cli, ["goal"]).exception)

@@ -135,7 +135,7 @@ async def test_rows_beyond_what_an_answer_may_take_are_left_out(ladybug: Graph) 
     found = await ladybug.run("UNWIND range(1, 200) AS i RETURN repeat('x', 100000) AS x", rows=1000)
     assert found.truncated
     assert 10 < len(found.rows) < 100
-    with pytest.raises(QueryError, match="One row of the answer is larger than 4,000,000 bytes") as caught:
+    with pytest.raises(QueryError, match="One row of the result is larger than 4,000,000 bytes") as caught:
         await ladybug.run("RETURN repeat('x', 4000001) AS x")
     assert caught.value.kind == "large"
 

@@ -77,14 +77,14 @@ def test_procedures_that_only_read_are_named_in_mulligan_toml(
         ("http://localhost:7474", r"The address of a graph must be one of bolt://, bolt\+s://"),
         ("bolt://", r"The address of a graph must be one of bolt://"),
         ("bolt://localhost:seven", r"The address of the graph is not valid"),
-        ({}, r"No graph is named\. Pass a path, a uri, or a host and port"),
-        ({"user": "u"}, r"No graph is named"),
+        ({}, r"No graph was specified\. Pass a path, a URI, or a host and port"),
+        ({"user": "u"}, r"No graph was specified"),
         ({"host": "h", "port": "x"}, r"must be a number from 1 to 65535, not 'x'"),
         ({"host": "h", "path": "p"}, r"must have only one of these: a path, a URI, or a host and port"),
         ({"host": "h", "passwd": "p"}, r"has no passwd; available: path, uri, host"),
         ({"path": "x", "memory": "1 GB"}, r"'memory' must be an integer of MB for one query, not '1 GB'"),
         ({"path": "x", "memory": 0}, r"'memory' must be an integer of MB"),
-        ({"path": "x", "user": "u"}, r"x is a file: it has no users and no databases"),
+        ({"path": "x", "user": "u"}, r"x is a file: it has no users or databases"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_opened(where: Any, message: str) -> None:

@@ -228,7 +228,7 @@ def test_errors_are_ours() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"reasoning": 1}, "has no option 'reasoning'"),
+        ({"reasoning": 1}, "have no option 'reasoning'"),
         ({"tools": [{"type": "web_search"}]}, "'web_search' runs at its provider"),
         ({"tools": [add, add]}, "Two tools have the name add"),
         ({"tools": [3]}, "3 is not a tool"),

@@ -176,7 +176,7 @@ async def test_calls_as_models_make_them_are_answered() -> None:
     ("tool", "arguments", "says"),
     [
         ("retrieve_memory", {"query": "x", "top_k": "three"}, "an integer from 1 to 100, not"),
-        ("extract_memory", {"query": "x", "success_signal": "yes"}, "must be true, false, or left out"),
+        ("extract_memory", {"query": "x", "success_signal": "yes"}, "must be true, false, or omitted"),
         ("extract_memory", {"query": "x", "trajectory": "I did this."}, "role and content, not str"),
         (
             "reflexion-thinking",

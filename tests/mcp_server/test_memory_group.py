@@ -133,7 +133,7 @@ async def test_the_same_trajectory_counts_once_and_may_tell_its_outcome_later() 
         assert await submitted(client, group, "A") == 1
         again = {"group_id": group, "trajectory": steps("A"), "agent_id": "me", "success_signal": False}
         said = await refused(client, "memory_group", action="submit", **again)
-        assert "This is trajectory 1, which was already submitted with another outcome" in said["message"]
+        assert "This is trajectory 1, which was already submitted with a different outcome" in said["message"]
         closed = await good(client, "memory_group", action="close", group_id=group, agent_id="me")
         assert (closed["best"], closed["trajectories"]) == (1, 2)
         assert await submitted(client, group, "B") == 2, "it is known after the end, too"

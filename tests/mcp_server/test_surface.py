@@ -150,7 +150,7 @@ async def test_tools_are_chosen_by_set_or_by_name(which: str, names: list[str]) 
 
 @pytest.mark.parametrize("which", ["", ",", "nothing", "memory,retrieve"])
 def test_a_tool_that_is_not_there_is_named_with_those_that_are(which: str) -> None:
-    with pytest.raises(InvalidInput, match="Name one or more of: reflexion, memory, scaling, hooks, goals, all"):
+    with pytest.raises(InvalidInput, match="Use one or more of: reflexion, memory, scaling, hooks, goals, all"):
         select_tools(which)
 
 

@@ -143,7 +143,7 @@ async def test_what_cannot_work_is_refused_before_any_call(naps: Naps, monkeypat
     with pytest.raises(InvalidInput, match="set OPENAI_API_KEY"):
         opened(SMALL, naps)
     for wrong in ("text-embedding-3-small", "openai:", ""):
-        with pytest.raises(InvalidInput, match="Write local, or PROVIDER:MODEL"):
+        with pytest.raises(InvalidInput, match="Use local, or PROVIDER:MODEL"):
             opened(wrong, naps)
     with pytest.raises(InvalidInput, match="No model provider is called 'opnai'"):
         opened("opnai:x", naps)

@@ -68,5 +68,5 @@ def test_weights_and_pieces_are_read_as_they_were_packed(tmp_path: Path) -> None
 def test_another_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "weights.bin"
     path.write_bytes(b"GGUF" + bytes(100))
-    with pytest.raises(ValueError, match="does not begin like"):
+    with pytest.raises(ValueError, match="does not begin with the header"):
         quantized.read(path)

@@ -223,7 +223,7 @@ def test_a_disk_that_is_too_small_is_reported_before_anything_is_fetched() -> No
     huge = replace(pinned(b"x"), size=10**18, parts=(Part("p==1", "p", 10**18, sha256(b"x")),))
     asked: list[str] = []
     with pytest.raises(
-        ModelError, match=r"needs 4,000,000,\d{3},\d{3} MB of disk .* free\. Make room, or set MULLIGAN_M"
+        ModelError, match=r"needs 4,000,000,\d{3},\d{3} MB of disk .* free\. Free some space, or set MULLIGAN_M"
     ):
         weights.pull("tiny", known={"tiny": huge}, installer=unzipping(Path("none"), asked))
     assert asked == []

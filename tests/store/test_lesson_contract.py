@@ -127,7 +127,7 @@ async def test_vectors_of_two_embedders_never_meet(store: LessonStore) -> None:
     await store.set_vectors("a", E2, {"1": {"lesson": vectors("1")["lesson"]}})
     row = (await store.delta("a", E2, queries=True)).rows[0]
     assert (row.vector, row.query_vector) == (vectors("1")["lesson"], None)
-    with pytest.raises(StoreError, match=r"4 bytes, said to be of embedder-2: its vectors here have 16"):
+    with pytest.raises(StoreError, match=r"4 bytes do not match the embedder embedder-2: its vectors here have 16"):
         await store.set_vectors("a", E2, {"1": {"lesson": b"1234"}})
     with pytest.raises(StoreError, match="name their embedder"):
         await store.add("a", [replace(entry("3"), lesson=entry("3", embedder=None).lesson)])

@@ -204,7 +204,7 @@ async def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     await refused(
         tmp_path / "file" / "m.db",
-        r"The store's folder .*/file cannot be created: File exists\. Name another in MULLIGAN_HOME",
+        r"The store's folder .*/file cannot be created: File exists\. Set MULLIGAN_HOME to another folder",
     )
 
 

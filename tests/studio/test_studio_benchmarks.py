@@ -101,7 +101,7 @@ async def test_what_cannot_be_compared_is_said() -> None:
         await keep(store, recorded(case(1), id="a1"), recorded(case(1), id="b2", data="cd" * 32))
     async with studio_client() as client:
         answer = await client.get("/benchmarks/compare?run=a1&run=b2")
-        assert (answer.status_code, "they read different data" in answer.text) == (400, True)
+        assert (answer.status_code, "they used different data" in answer.text) == (400, True)
         assert (await client.get("/benchmarks/compare")).status_code == 400
         assert (await client.get("/benchmarks/compare?run=none")).status_code == 404
 

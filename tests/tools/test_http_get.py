@@ -213,7 +213,7 @@ async def test_where_it_would_go(host: str, url: str, monkeypatch: pytest.Monkey
 
 @each_row("host", ["", "*", "*.", "https://allowed.org", "allowed.org/path", "a@b.org", "a:b", "a b:99999"])
 def test_hosts_that_are_none(host: str) -> None:
-    with pytest.raises(InvalidInput, match=r"^\[tools\] http_hosts in mulligan\.toml takes hosts such as"):
+    with pytest.raises(InvalidInput, match=r"^\[tools\] http_hosts in mulligan\.toml accepts hosts such as"):
         HttpGet(hosts=[host])
-    with pytest.raises(InvalidInput, match=r"name them under \[tools\] http_hosts in mulligan\.toml"):
+    with pytest.raises(InvalidInput, match=r"list them under \[tools\] http_hosts in mulligan\.toml"):
         HttpGet()

@@ -296,7 +296,7 @@ async def test_a_tool_of_the_users_that_does_wrong(tmp_path: Path, caplog: pytes
     ("source", "tools", "servers", "why"),
     [
         ("raed_file", {}, {}, "No tool is called 'raed_file'. Did you mean 'read_file'"),
-        ("http_get", {}, {}, "name them under [tools] http_hosts"),
+        ("http_get", {}, {}, "list them under [tools] http_hosts"),
         ("http_get", {"http_hosts": ["http://x"]}, {}, "not 'http://x'"),
         ("http_get", {"http_hosts": "x"}, {}, "must be a list of strings"),
         ("read_file", {"http_host": []}, {}, "Did you mean 'http_hosts'"),

@@ -325,7 +325,7 @@ def test_what_is_nested_deeply_is_read_or_refused(depth: int) -> None:
             None,
             "in an unknown format; known formats: anthropic, claude, codex, copilot, gemini, genai, google, langchain, openai, opencode, openhands, otlp, pi, plain, pydantic",
         ),
-        ("I did this and that.", None, "begins each turn with User:"),
+        ("I did this and that.", None, "each turn begins with User:"),
         ("I did this and that.", "plain", "no line names a speaker"),
     ],
 )

@@ -571,4 +571,4 @@ def test_no_other_model_stands_in_for_one_that_waits(
     REPOSITORIES[name](at)
     monkeypatch.chdir(at.repository)
     said = said_by(capsys, ANSWER)
-    assert "mulligan.toml:1 names the model, but is not trusted yet: run mulligan trust, or name a model." in said
+    assert "mulligan.toml:1 sets the model but is not trusted yet. Run mulligan trust, or specify a model." in said

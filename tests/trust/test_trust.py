@@ -352,7 +352,7 @@ async def test_an_agent_is_refused_with_what_it_would_run_and_runs_once_trusted(
 async def test_an_agent_takes_the_model_that_the_user_names_and_no_other(project: Path, toml: str) -> None:
     lay(project, {"mulligan.toml": toml, "agents/one/AGENT.md": AGENT.format(more="")})
     await mulligan.run("one", "t", model=ScriptedModel(["yes"]))
-    with pytest.raises(InvalidInput, match=r"mulligan\.toml:[12] names the model, but is not trusted yet"):
+    with pytest.raises(InvalidInput, match=r"mulligan\.toml:[12] sets the model but is not trusted yet"):
         await mulligan.run("one", "t")
 
 

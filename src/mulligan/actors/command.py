@@ -189,7 +189,7 @@ def agent_job(
     if longest := max((len(part.encode()) for part in filled if len(part.encode()) > ARGUMENT), default=0):
         raise InvalidInput(
             f"The prompt is a command-line argument of {longest} bytes, which is too long. "
-            "Use {prompt_file}, or leave both out to pass it on standard input."
+            "Use {prompt_file} instead, or omit both placeholders to pass the prompt on standard input."
         )
     placed = any(_SLOT.search(part) for part in argv)
     return Job(
@@ -209,9 +209,9 @@ def agent_job(
 async def check_tree(place: Checkout, when: str) -> None:
     if strayed := await place.strayed():
         raise MulliganError(
-            f"The user's own tree changed during {when}: {', '.join(strayed[:10])}. If the agent did this, check its "
-            "changes, and confine it. If you did, resume the run; `watch: false` in the workspace's settings allows "
-            "such changes."
+            f"Files in your own tree changed during {when}: {', '.join(strayed[:10])}. If the agent changed them, "
+            "check the changes and confine the agent. If you changed them, resume the run. `watch: false` in the "
+            "workspace settings allows such changes."
         )
 
 
@@ -222,7 +222,7 @@ def split_command(command: str) -> tuple[str, ...]:
     except ValueError as error:
         raise InvalidInput(f"The agent's command {command!r} cannot be parsed: {error}.") from error
     if not parts:
-        raise InvalidInput("The agent's command is empty: write actor='command:claude -p', for example.")
+        raise InvalidInput("The agent's command is empty. Use, for example, actor='command:claude -p'.")
     # A relative path with a folder in it starts in the workspace, which is not there yet.
     if (os.path.isabs(parts[0]) or os.sep not in parts[0]) and shutil.which(parts[0]) is None:
         raise InvalidInput(

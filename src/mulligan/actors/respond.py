@@ -54,7 +54,7 @@ class Respond:
         parse = _from_messages if name.endswith(".json") else Prompt.parse
         self._prompt = parse(name, prompts.text(name)).check(*SLOTS)
         if "observation" not in self._prompt.slots:
-            raise InvalidInput(f"Prompt {name} needs {{{{observation}}}}, the observation to answer.")
+            raise InvalidInput(f"Prompt {name} must contain {{{{observation}}}}, the observation to answer.")
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
         sampling = self._sampling(episode, past)

@@ -37,7 +37,7 @@ def init(folder: Path, name: str) -> list[Path]:
     check_name("project", name)
     toml = folder / "mulligan.toml"
     if os.path.lexists(toml):
-        raise InvalidInput(f"{toml} already exists, and nothing was changed.")
+        raise InvalidInput(f"{toml} already exists. Nothing was changed.")
     files = {folder / ".gitignore": _gitignore(folder / ".gitignore")}
     if not os.path.lexists(folder / "agents"):
         files[folder / "agents" / ".gitkeep"] = b""  # so that git keeps the folder
@@ -60,7 +60,7 @@ def add(kind: str, name: str, project: Path) -> list[Path]:
     folder = project / f"{thing}s" / name
     if os.path.lexists(folder):
         raise InvalidInput(
-            f"{folder} already exists, and nothing was changed. Choose another name, or remove it first."
+            f"{folder} already exists. Nothing was changed. Choose another name, or remove the existing one first."
         )
     names = sorted(file.name for file in (_HERE / "scaffolds" / kind).iterdir())
     try:

@@ -107,7 +107,7 @@ def _codex(path: Path) -> tuple[Document | None, list[Problem]]:
     try:
         values: dict[str, Json] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number with thousands of digits, or a thousand brackets
-        return None, [Problem(path, None, f"this file is not TOML: {error}.")]
+        return None, [Problem(path, None, f"this file is not valid TOML: {error}.")]
     lines = {match[1]: text.count("\n", 0, match.start()) + 1 for match in re.finditer(r"(?m)^(\w+)\s*=", text)}
     body = _text(values.get("developer_instructions"))
     return Document(Source(path, text, lines), values, present=True, body=body), []

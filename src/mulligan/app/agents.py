@@ -108,7 +108,7 @@ def find_agent(agent: str | os.PathLike[str], config: Config) -> Path:
     named = [folder for folder in own.values() if _name(folder) == text]
     if len(named) > 1:
         raise InvalidInput(
-            f"{len(named)} agents are named {text!r}: {', '.join(map(str, named))}. Run one by its folder."
+            f"{len(named)} agents are named {text!r}: {', '.join(map(str, named))}. Pass the folder of the one to run."
         )
     if named:
         return named[0]

@@ -107,8 +107,8 @@ def noted_erasure(
             _append(notes, line)
         except OSError as error:
             raise StoreError(
-                f"Erased, but not recorded, so an earlier backup would restore it: {notes} cannot be written "
-                f"({error.strerror}). Free some space and add this line to it: {line}"
+                f"The erasure was not recorded, so an earlier backup would restore the data: {notes} cannot be "
+                f"written ({error.strerror}). Free some disk space and add this line to the file: {line}"
             ) from error
 
 
@@ -230,7 +230,9 @@ async def erase_again(config: Config, notes: Sequence[Path] = ()) -> tuple[int, 
             raise InvalidInput(f"There is no file {file}.")
     own = erasures_file(config.store)
     if not notes and not (own and own.is_file()):
-        raise InvalidInput(f"Nothing was erased on this machine: there is no {own}. Name the files of other machines.")
+        raise InvalidInput(
+            f"Nothing was erased on this machine: there is no {own}. Specify the files from other machines."
+        )
     erased = _all_erasures(config, notes)
     async with open_store(config.store) as store:
         return await _erase(store, erased)
@@ -248,11 +250,13 @@ def _copy_back_up(file: Path, backup: Path, replace: bool) -> Path:
     if not backup.is_file():
         raise InvalidInput(f"There is no file {backup}.")
     if file.exists() and not replace:
-        raise InvalidInput(f"A store exists at {file}: --replace renames it and takes the backup instead.")
+        raise InvalidInput(
+            f"A store already exists at {file}. Use --replace to rename it and restore the backup in its place."
+        )
     if file.with_name(f"{file.name}-wal").exists():
         raise InvalidInput(
-            f"The store {file} is open in another process, or was open in one that died: stop all servers and "
-            "commands first. If none is running, `mulligan memory stats` closes it cleanly."
+            f"The store {file} is open in another process, or was open in a process that died. Stop all servers "
+            "and commands first. If none is running, `mulligan memory stats` closes it cleanly."
         )
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f"{file.name}.restoring")
@@ -276,8 +280,8 @@ def _store_file(config: Config) -> Path:
     file = file_of(config.store)
     if file is None:
         raise InvalidInput(
-            f"The store {str(config.store).partition(':')[0]}: is not in a file: back it up with the tools of its "
-            "database, such as pg_dump, and after a restore run `mulligan store erase-again`."
+            f"The store {str(config.store).partition(':')[0]}: is not a file. Back it up with its database's "
+            "tools, such as pg_dump. After a restore, run `mulligan store erase-again`."
         )
     return file
 

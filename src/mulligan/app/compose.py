@@ -49,10 +49,10 @@ EXPECTS = ("text", "code", "workspace")
 OBJECT = "object:"
 """The prefix of the names of roles that were given as objects; the class follows."""
 _NO_MODEL_HINTS = {
-    "evaluator": "Name one with judge_model= or model=, or let a command (check=) or tests (tests=) judge.",
-    "reflector": "Name one with reflect_model= or model=, let the acting agent reflect with reflector='self', or use "
+    "evaluator": "Set judge_model= or model=, or judge with a command (check=) or tests (tests=).",
+    "reflector": "Set reflect_model= or model=, let the acting agent reflect with reflector='self', or use "
     "strategy='evidence', which needs no lesson.",
-    "condenser": "Name one with reflect_model= or model=, or use overflow='useful', which needs none.",
+    "condenser": "Set reflect_model= or model=, or use overflow='useful', which needs none.",
 }
 """What to do in `solve` if a role needs a model and none is named."""
 
@@ -126,9 +126,9 @@ class Composition:
         for kind, model in self.models.items():
             if not sees(model):
                 raise InvalidInput(
-                    f"The task has an image, but the model of the {kind} ({model.name}) cannot read images. Name a "
-                    "model that can, or one that describes images to it: vision_model=MODEL, or the role vision in "
-                    "mulligan.toml."
+                    f"The task has an image, but the model of the {kind} ({model.name}) cannot read images. Use a "
+                    "model that can, or set one that describes images to it (vision_model=MODEL, or the role "
+                    "vision in mulligan.toml)."
                 )
 
 
@@ -150,8 +150,8 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
         reflector = build.condensing(reflector, strategy)
     elif recipe.edits:
         raise InvalidInput(
-            f"The strategy {recipe.strategy.name!r} writes no lessons, so there are none to edit. Name one that does, "
-            "such as evidence_and_reflexion or last_attempt_and_reflexion."
+            f"The strategy {recipe.strategy.name!r} writes no lessons, so there are none to edit. Use one that "
+            "does, such as evidence_and_reflexion or last_attempt_and_reflexion."
         )
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in build.files.items()}
     rests_on = {"evaluator": asdict(recipe.evaluator), "files": hashes, "model": build.models.get("evaluator")}
@@ -239,13 +239,13 @@ class _Build:
         if recipe.foresight is None:
             return None
         if recipe.expansion is not None:
-            raise InvalidInput("A foresight cannot be combined with a search: leave it out.")
+            raise InvalidInput("A foresight cannot be combined with a search: omit the foresight.")
         name = recipe.actor.name
         own = "actor" in self._parts.objects or name.startswith(OBJECT)
         if own or not {"tools", "environment"} & set(ports_of(find("actors", name))):
             raise InvalidInput(
-                f"The actor {name!r} uses neither tools nor an environment of Mulligan, so there is no action to "
-                "check first. Leave the foresight out, or use an agent with tools, or an actor such as interact."
+                f"The actor {name!r} uses neither tools nor a Mulligan environment, so there is no action to check "
+                "first. Omit the foresight, or use an agent with tools, or an actor such as interact."
             )
         foresight: Foresight = self.role("foresight", recipe.foresight)
         return Lookout(foresight, self._drive.journal, self._drive.meter, self._parts.person)
@@ -288,7 +288,7 @@ class _Build:
         if kind == "actor" and expects == "code" and getattr(cls, "makes", "") == "workspace":
             raise InvalidInput(
                 f"{self._recipe.evaluator.name} judges code in an answer, but the actor {spec.name!r} changes "
-                "files: judge those with check='pytest -q', for example."
+                "files. Judge the files instead, for example with check='pytest -q'."
             )
         if not self._recipe.checks:
             spec = Spec(spec.name, {**getattr(cls, "unchecked", {}), **spec.settings})
@@ -296,12 +296,12 @@ class _Build:
             return spec
         works = "tools" in ports_of(cls) and self._parts.workspace is not None
         if expects == "workspace" and kind == "actor" and not works:
-            way = f"the actor {spec.name!r} only writes text. Name an agent with actor=command:…"
+            way = f"the actor {spec.name!r} only writes text. Specify an agent with actor=command:…"
             if "tools" in ports_of(cls):
-                way = "there is none. Name its folder with workspace=DIR"
+                way = "there is none. Specify its folder with workspace=DIR"
             raise InvalidInput(
-                f"The check judges a changed workspace, and {way}, or put {{attempt}} into the check in place of the "
-                "attempt's file."
+                f"The check judges a changed workspace, but {way}, or use {{attempt}} in the check for the path of "
+                "the attempt's file."
             )
         output = "text" if expects == "workspace" else expects
         return Spec(spec.name, {"output": output, **spec.settings})
@@ -309,7 +309,7 @@ class _Build:
     def _model(self, kind: str, spec: Spec, name: str | None) -> Model | None:
         name = name or self._recipe.model
         if name is None and kind in _NO_MODEL_HINTS and self._recipe.bench is None:
-            raise InvalidInput(f"The {kind} {spec.name!r} needs a model, and none is named. {_NO_MODEL_HINTS[kind]}")
+            raise InvalidInput(f"The {kind} {spec.name!r} needs a model, but none is set. {_NO_MODEL_HINTS[kind]}")
         if name is None:
             return None
         return self._gate(kind, name)
@@ -335,7 +335,7 @@ class _Build:
             return None
         gate = self._gate("vision", name)
         if not sees(self.opened["vision"]):
-            raise InvalidInput(f"The vision model {gate.name} cannot read images: name one that can.")
+            raise InvalidInput(f"The vision model {gate.name} cannot read images. Choose one that can.")
         return Describer(gate, self._drive.journal, self._drive.meter)
 
 

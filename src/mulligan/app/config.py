@@ -100,7 +100,9 @@ class Config:
         """Raises `InvalidInput` if this setting is a model that needs trust, because no other model can replace it."""
         if keys in self.held:
             where = self.where(*keys)
-            raise InvalidInput(f"{where} names the model, but is not trusted yet: run mulligan trust, or name a model.")
+            raise InvalidInput(
+                f"{where} sets the model but is not trusted yet. Run mulligan trust, or specify a model."
+            )
 
     @contextmanager
     def errors_at(self, key: str) -> Generator[None]:
@@ -287,7 +289,7 @@ def choose_model(named: str | None, config: Config) -> str | None:
     A provider is never chosen because its key is set.
     """
     if named is not None and not named.strip():  # probably from a shell variable that is not set
-        raise InvalidInput("The model's name is empty: leave model= out, or name one.")
+        raise InvalidInput("The model name is empty: omit model=, or set it to a model.")
     return named or os.environ.get("MULLIGAN_MODEL") or config.text("model")
 
 

@@ -112,7 +112,7 @@ async def recorded_trial(store: Store, run: str, trial: int | None) -> Trial:
 async def _only(store: Store, run: str) -> str:
     ids = await store.resolve(run)
     if len(ids) > 1:
-        raise InvalidInput(f"Run {run} has {len(ids)} episodes: name one, such as {ids[0]}.")
+        raise InvalidInput(f"Run {run} has {len(ids)} episodes: specify one, such as {ids[0]}.")
     return ids[0]
 
 

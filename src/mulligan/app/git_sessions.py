@@ -43,8 +43,8 @@ def sessions_in(folder: str) -> list[Stored]:
     listed = _git(folder, "for-each-ref", "--format=%(refname)%00%(authorname)", *_REFS).splitlines()
     if not listed:
         raise InvalidInput(
-            "This repository has no refs entire/checkpoints/*, in which Entire keeps sessions. A clone does not fetch "
-            "them by default. To fetch them: git fetch origin '+refs/entire/*:refs/entire/*'"
+            "This repository has no refs entire/checkpoints/*, where Entire stores sessions. Cloning does not "
+            "fetch them by default. To fetch them: git fetch origin '+refs/entire/*:refs/entire/*'"
         )
     longest: dict[str, tuple[int, Stored]] = {}
     for line in listed:
@@ -108,7 +108,7 @@ def _git(folder: str, *arguments: str) -> str:
     try:
         result = subprocess.run(command, cwd=folder, env=environ, capture_output=True, check=False)
     except OSError as error:
-        raise InvalidInput(f"git cannot be started: {error}. Install it, or name transcripts.") from error
+        raise InvalidInput(f"git cannot be started: {error}. Install git, or pass transcript files.") from error
     if result.returncode:
         raise InvalidInput(f"{folder}: {result.stderr.decode('utf-8', 'replace').strip()[:300] or 'git failed'}")
     return result.stdout.decode("utf-8", "replace")

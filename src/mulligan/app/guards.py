@@ -110,15 +110,15 @@ async def guardable(bank: Bank, id: str) -> tuple[Lesson, str]:
     lesson = await bank.get(id)
     if "author" in lesson.context or lesson.origin.kind == "imported":
         raise InvalidInput(
-            f"Lesson {lesson.id} was not learned here, so it cannot become a guard: add a lesson of your own."
+            f"Lesson {lesson.id} was not learned here, so it cannot become a guard. Add your own lesson."
         )
     lesson = await confirmable(bank, id)
     if not (pattern := pattern_of(lesson)):
-        raise InvalidInput(f"Lesson {lesson.id} does not name a command: edit it, and put the command in backticks.")
+        raise InvalidInput(f"Lesson {lesson.id} contains no command. Edit it, and put the command in backticks.")
     if one_line(mask(pattern), MAX_PATTERN) != pattern:
         raise InvalidInput(
-            f"The command that lesson {lesson.id} names cannot be displayed unchanged, so it cannot become a guard: "
-            f"edit the lesson, and put a plain command of at most {MAX_PATTERN} characters in backticks."
+            f"The command in lesson {lesson.id} cannot be displayed unchanged, so it cannot become a guard: edit "
+            f"the lesson, and put a plain command of at most {MAX_PATTERN} characters in backticks."
         )
     return lesson, pattern
 
@@ -134,7 +134,9 @@ async def set_guard(bank: Bank, journal: Journal, lesson: Lesson, pattern: str) 
 
     def marked(now: Lesson) -> dict[str, Json]:
         if pattern_of(now) != pattern:
-            raise InvalidInput(f"Lesson {now.id} was edited in the meantime, so there is no guard: review it again.")
+            raise InvalidInput(
+                f"Lesson {now.id} was edited in the meantime, so no guard was set. Review the lesson again."
+            )
         return {"tags": [*(tag for tag in now.tags if tag != DENY), DENY]}
 
     marked(await bank.get(lesson.id))

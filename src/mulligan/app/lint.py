@@ -50,8 +50,8 @@ def lint(path: str | os.PathLike[str] = ".") -> LintReport:
     agents, skills, checks_project = _targets(absolute)
     if not (agents or skills or checks_project):
         raise InvalidInput(
-            f"There is nothing to check in {path}: name a project (a folder with {FILE} or agents/), the folder of an "
-            "agent or of a skill, or one of their files."
+            f"There is nothing to check in {path}: specify a project (a folder with {FILE} or agents/), an agent's "
+            "or skill's folder, or one of its files."
         )
     known = config or Config(root)
     problems = [*project_problems] if checks_project or config is None else []

@@ -157,7 +157,7 @@ class _Sync:
             file = _LessonFile(name, raw_digest, digest(file_text(lesson)), lesson)
         if id in self._files:
             raise InvalidInput(
-                f"{self._folder / name}: {self._files[id].name} has the same id: remove it from one of them."
+                f"{self._folder / name}: {self._files[id].name} has the same id: remove the id from one of them."
             )
         self._files[id] = file
 

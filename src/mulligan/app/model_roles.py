@@ -56,7 +56,7 @@ class RoleSettings:
 
     def __post_init__(self) -> None:
         if self.name is not None and (not isinstance(self.name, str) or not self.name.strip()):
-            raise InvalidInput(f"The name must be that of a model, such as {_LOCAL!r}, not {self.name!r}.")
+            raise InvalidInput(f"The name must be a model name, such as {_LOCAL!r}, not {self.name!r}.")
         value: object = self.temperature
         number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
         if value is not None and not (number and 0 <= cast(float, value) <= 2):
@@ -107,7 +107,7 @@ def chosen(
     """
     choice = choice or ModelChoice()
     if flag is not None and not flag.strip():
-        raise InvalidInput("The model's name is empty: leave model= out, or name one.")
+        raise InvalidInput("The model name is empty: omit model=, or set it to a model.")
     role = role_of(config, flag if flag and is_role(config, flag) else choice.role or _ROLE_OF_PATTERN[pattern])
     for name in model_names(choice.name or ""):
         if name and not is_role(config, name):
@@ -130,7 +130,7 @@ def role_names(config: Config) -> list[str]:
 def check_role_name(name: str, where: str) -> None:
     """Raises `InvalidInput` for a name that is reserved for models, or that cannot be part of a variable's name."""
     if name in _RESERVED:
-        raise InvalidInput(f"{where}: {name!r} is reserved for the names of models, so a role cannot use it.")
+        raise InvalidInput(f"{where}: {name!r} is reserved for model names, so a role cannot use it.")
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{where}: the role {name!r} must be in lower case, such as my-role or my_role.")
 
@@ -162,7 +162,7 @@ def role_of(config: Config, name: str) -> Role:
         settings = {**_default_settings(config), **settings}
     model, source = settings["name"]
     if is_role(config, model):
-        raise InvalidInput(f"{source}: {model!r} is a role; name the model itself, such as {_LOCAL!r}.")
+        raise InvalidInput(f"{source}: {model!r} is a role. Specify the model itself, such as {_LOCAL!r}.")
     values = {key: value for key, (value, _) in settings.items()}
     value = values.get("temperature", BUILT_IN.get(name, BUILT_IN["default"]))
     calls = {key: values[key] for key in _CALLS if key in values}
@@ -197,7 +197,7 @@ def check_model_name(name: str) -> None:
         return
     if kind == "local":
         if rest not in KNOWN:
-            raise UnknownName("local model", rest, KNOWN, "Or a file: local:FILE.gguf.")
+            raise UnknownName("local model", rest, KNOWN, "Or use a file: local:FILE.gguf.")
     elif kind in ("scripted", "replay"):
         if not rest or not Path(rest).expanduser().is_file():
             open_model(name)  # raises an error that says what is wrong
@@ -353,7 +353,7 @@ class Models:
         if not isinstance(given, Model):
             raise InvalidInput(f"A model must be a name, or an object with `ask`, not {given!r}.")
         if self._given.setdefault(given.name, given) is not given:
-            raise InvalidInput(f"Two models are called {given.name!r}: give each its own name.")
+            raise InvalidInput(f"Two models are called {given.name!r}: give them different names.")
         return given.name
 
     def open(self, name: str, *, calls: Mapping[str, Json] | None = None, key: str | None = None) -> Model:
@@ -392,7 +392,7 @@ class Models:
                 if ":" in name:
                     raise
                 roles = ", ".join(role_names(self._config))
-                raise InvalidInput(f"{error} Or a model role: {roles}.") from error
+                raise InvalidInput(f"{error} Or use a model role: {roles}.") from error
         return self._opened[which]
 
 
@@ -404,11 +404,11 @@ def _alternatives() -> str:
         after_install = ""
     except MissingExtra:
         after_install = f", after {install_command('models')}"
-    models = ", ".join(with_keys) or "model=PROVIDER:NAME, with the key that `mulligan models list` names"
+    models = ", ".join(with_keys) or "model=PROVIDER:NAME, with its key (see `mulligan models list`)"
     actors = [find("actors", name) for name in names("actors")]
     agents = [f'actor="{spec}"' for actor in actors if hasattr(actor, "installed") for spec in actor.installed()]
     installed = f" Or let a coding agent try: {', '.join(agents)}." if agents else ""
-    return f"Or name a provider's model{after_install}: {models}.{installed}"
+    return f"Or use a provider's model{after_install}: {models}.{installed}"
 
 
 def configured_model(

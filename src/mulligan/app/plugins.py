@@ -135,7 +135,7 @@ def find(role: str, name: str) -> type[Any]:
     if point := _installed(role).get(path):
         return point.load()
     kind = "judge" if role == "evaluators" else ROLES[role].kind
-    raise UnknownName(kind, path, names(role), "A file of your own: ./mine.py.")
+    raise UnknownName(kind, path, names(role), "Or use your own file: ./mine.py.")
 
 
 def examine(role: str, name: str) -> type[Any]:

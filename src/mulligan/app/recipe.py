@@ -86,11 +86,12 @@ class Recipe:
             raise InvalidInput(f"{self.scale} and restarts cannot be combined: pass only one.")
         if self.expansion is not None:
             raise InvalidInput(
-                f"{self.scale} makes sequences of tries, and this method searches a tree: use another method."
+                f"{self.scale} makes sequences of tries, but this method searches a tree: use another method."
             )
         if self.workspace is not None and scale.kind != "sequential":
             raise InvalidInput(
-                f"{self.scale} has several results, and a workspace can take only one: use sequential:{scale.k} there."
+                f"{self.scale} produces several results, but a workspace accepts only one: use "
+                f"sequential:{scale.k} there."
             )
 
     @property

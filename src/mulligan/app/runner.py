@@ -215,7 +215,7 @@ class Runner:
             states = ", ".join(dict.fromkeys(run_state(episode, running=False).word for episode in run))
             raise InvalidInput(
                 f"Run {run[0].run} has ended ({states}): there is nothing to resume. To continue from its first "
-                "episode, as a new run: fork=True with a higher limit, such as tries=N."
+                "episode as a new run, use fork=True with a higher limit, such as tries=N."
             )
         for episode in paused[:1] if fork else paused:
             over.append(await self.resume_episode(episode, fork=fork))
@@ -240,7 +240,7 @@ class Runner:
             if isinstance(end := due(advance(episode, Forked(plan)), self.recipe.limits), Stop):
                 raise InvalidInput(
                     f"A fork of episode {episode.id} would have nothing to do ({end.reason}: {end.detail}). If a "
-                    "limit ended it, raise that limit: tries=N, for example."
+                    "limit ended it, raise that limit, for example with tries=N."
                 )
             ready = replace(ready, episode=await ledger.fork(episode, plan, composition.head, composition.texts))
         return await self._drive(ready)

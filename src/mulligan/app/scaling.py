@@ -46,11 +46,11 @@ def scaled(recipe: Recipe, scale: str | None, chosen: Collection[str] = ()) -> R
     parsed = Scale.parse(scale)
     if parsed.kind == "sequential":
         if conflicts := sorted({"trials", "strategy", "reflector"}.intersection(chosen)):
-            raise InvalidInput(f"{scale} already sets {conflicts[0]}: leave one of the two out.")
+            raise InvalidInput(f"{scale} already sets {conflicts[0]}: omit one of the two.")
         if recipe.evaluator.name == "unjudged":
             raise InvalidInput(
-                f"{scale} checks attempts that did not pass, so it needs a judge: name an evaluator (or a method "
-                "with one), such as model_judge."
+                f"{scale} checks attempts that did not pass, so it needs a judge. Specify an evaluator (or a "
+                "method with one), such as model_judge."
             )
         strategy = Spec("last_attempt_and_reflexion", {"window": None})
         limits = replace(recipe.limits, trials=parsed.k)
@@ -71,7 +71,7 @@ async def best_of(recipe: Recipe, parts: Parts, ledger: Ledger, episodes: Sequen
     if scale is None or not scale.judge or len(best) == 1:
         return best[0]
     if name is None:
-        raise InvalidInput(f"{recipe.scale} needs a model to compare attempts: name one with model=.")
+        raise InvalidInput(f"{recipe.scale} needs a model to compare attempts: set one with model=.")
     comparison = Comparison(FilePrompts([Path(recipe.prompts)] if recipe.prompts else []))
     async with ledger.hold(episodes[0].id) as entry:
         journal = StoredJournal(entry)

@@ -54,7 +54,7 @@ class ServerOptions:
         if self.depth < 1:
             raise InvalidInput(f"The memory depth must be at least 1, not {self.depth}.")
         if self.agent_id is not None and not self.agent_id.strip():
-            raise InvalidInput("The agent_id is empty: name one, or leave it out.")
+            raise InvalidInput("The agent_id is empty: set it, or omit it.")
 
 
 @dataclass

@@ -223,7 +223,7 @@ def _words(command: str) -> tuple[str, ...]:
 def _argv(command: str) -> tuple[str, ...]:
     argv = _words(command)
     if not argv or shutil.which(argv[0]) is None:
-        raise InvalidInput(f"The command {command!r} is not found. Write command:claude -p, for example.")
+        raise InvalidInput(f"The command {command!r} was not found. Use, for example, command:claude -p.")
     return argv
 
 

@@ -40,11 +40,11 @@ def read_task(given: str | Task | os.PathLike[str]) -> TaskFolder:
     text = str(given)
     if is_file:
         raise InvalidInput(
-            f"The task {text} is a file. Write the task as a sentence, name a folder with task.md, or pass the file on "
-            f"standard input: mulligan solve - < {text}"
+            f"The task {text} is a file. Write the task as a sentence, specify a folder that contains task.md, or "
+            f"pass the file on standard input: mulligan solve - < {text}"
         )
     if any("\ud800" <= c <= "\udfff" for c in text):  # how Python decodes bytes that are not UTF-8
-        raise InvalidInput("The task is not UTF-8: put it into the task.md of a folder, saved as UTF-8.")
+        raise InvalidInput("The task is not valid UTF-8. Save it as UTF-8 in a folder, as task.md.")
     if not isinstance(given, str) or (os.sep in text and not any(c.isspace() for c in text.strip())):
         raise InvalidInput(f"The task folder {text} does not exist.")
     return TaskFolder(Task(text))

@@ -229,12 +229,12 @@ def _recognise(text: str, name: str) -> str:
     if len(formats) == 1:
         return formats[0]
     if formats:
-        raise InvalidInput(f"{name} may be {' or '.join(formats)}: name the format with format=.")
+        raise InvalidInput(f"{name} may be {' or '.join(formats)}: set the format with format=.")
     if text.lstrip()[:1] in ("{", "[") and not _is_json(text.strip().partition("\n")[0]):  # not JSON Lines
         parsed(name, text)  # raises an error that says where it is broken
     raise InvalidInput(
-        f"{name} is in an unknown format; known formats: {', '.join(known)}. Plain text begins each turn with User:, "
-        "Assistant: or Tool:. format=NAME tries one of them and shows where the file does not fit."
+        f"{name} is in an unknown format; known formats: {', '.join(known)}. In plain text, each turn begins with "
+        "User:, Assistant: or Tool:. Use format=NAME to try one format and see where the file does not match it."
     )
 
 
@@ -330,9 +330,9 @@ async def _learn_episode(bank: Bank, episode: Episode, recall: str | None) -> Le
     """What a model, and rules about checks, learn from an episode. Raises as `learn_from` does."""
     if not has_something_to_learn(bank, episode):
         raise InvalidInput(
-            "No model was named. Set it with model=, MULLIGAN_MODEL, or model under [memory] in "
-            "mulligan.toml. Without one, only facts are learned: from commands that failed and were overcome, and, "
-            "with success=, from failed asserts in tool output."
+            "No model was named. Set it with model=, MULLIGAN_MODEL, or model under [memory] in mulligan.toml. "
+            "Without a model, only facts are learned: from failed commands that were later fixed and, with "
+            "success=, from failed asserts in tool output."
         )
     return await bank.learn(replace(episode, recall=await bank.recalled(recall)) if recall else episode)
 

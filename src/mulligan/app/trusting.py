@@ -78,7 +78,8 @@ def asked(start: Path) -> Asked:
         return Asked(here, tuple(parts), broken=tuple(broken))
     if root is None and not (here / "agents").is_dir() and not agents_of(Config(here)):
         raise InvalidInput(
-            f"There is nothing to trust in {here}: it has no agents/, and there is no mulligan.toml in it or above it."
+            f"There is nothing to trust in {here}: it contains no agents/, and neither it nor a folder above it "
+            "contains a mulligan.toml."
         )
     config, settings = read_project(root) if root else (Config(here), None)
     parts, broken = _contents_of_agents([*own, *agents_of(config).values()], config)

@@ -57,7 +57,7 @@ def protected(judge: Evaluator, workspace: GitWorkspace | None) -> Evaluator:
     if judge.expects != "workspace":
         raise InvalidInput(
             f"'protect' restores files for a check of the workspace, but this judge looks only at {judge.expects}. "
-            "Judge with a command, or leave 'protect' out."
+            "Judge with a command, or omit 'protect'."
         )
     return _ProtectedEvaluator(judge, workspace)
 

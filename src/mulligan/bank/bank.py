@@ -474,7 +474,8 @@ class Bank:
         """
         if not 0 < similarity <= 1 or least < 2:
             raise InvalidInput(
-                "Related lessons: similarity must be above 0 and at most 1, and a group must have 2 lessons or more."
+                "For related lessons, similarity must be greater than 0 and at most 1, and a group must have at "
+                "least 2 lessons."
             )
         if self._ports.vectors.embedder is None:
             raise InvalidInput(
@@ -492,7 +493,7 @@ class Bank:
         """
         lessons = [await self._changeable(id) for id in dict.fromkeys(ids)]
         if len(lessons) < 2:
-            raise InvalidInput("A merge needs two lessons or more: name their ids.")
+            raise InvalidInput("A merge needs at least two lessons: specify their ids.")
         for lesson in lessons:
             if lesson.state != "active":
                 raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}: only active lessons can be merged.")

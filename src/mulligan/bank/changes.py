@@ -43,8 +43,8 @@ def ensure_current(read: Lesson, current: Lesson, fields: Mapping[str, Any]) -> 
     """Raises `LessonChanged` if somebody else has changed one of these fields since the lesson was `read`."""
     if others := [name for name in fields if getattr(current, name) not in (getattr(read, name), fields[name])]:
         raise LessonChanged(
-            f"Someone changed the {' and the '.join(others)} of lesson {current.id} since you started editing. Your "
-            "change was not saved: reload the lesson and edit its current version."
+            f"Someone has changed the {' and the '.join(others)} of lesson {current.id} since you started editing. "
+            "Your change was not saved: reload the lesson and edit its current version."
         )
 
 

@@ -113,7 +113,7 @@ def goals_in_use() -> Generator[None]:
         os.makedirs(home_path(), exist_ok=True)
     except OSError as error:
         why = f"{home_path()} cannot be created: {error.strerror}"
-        raise StoreError(f"Mulligan's folder {why}. Name another in MULLIGAN_HOME.") from error
+        raise StoreError(f"Mulligan's folder {why}. Set MULLIGAN_HOME to another folder.") from error
     try:
         yield
     except sqlite3.Error as error:

@@ -107,7 +107,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
     with the spans' events. Mulligan learns from each agent run only once.
     """
     if bool(files) + (since is not None) + from_git != 1:
-        raise InvalidInput("Name a FILE, or use --since to say how far back to look for transcripts: --since 30d.")
+        raise InvalidInput("Specify a FILE, or use --since to say how far back to look for transcripts: --since 30d.")
     files = tuple(path for file in files for path in transcripts_in(file))
     if pipe := next((file for file in files if Path(file).is_fifo()), None):
         raise InvalidInput(f"{pipe} is a pipe, which may never end. To read it: mulligan learn - < {pipe}")
@@ -115,18 +115,18 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
     if wrong := _given(ctx, _NOT_OF_GIT) if from_git else _ignored(ctx, of_file=bool(files)):
         other = "since" if files or not from_git else "from-git"
         goes = f"with --{other}, not with FILE" if files else f"with FILE, not with --{other}"
-        raise InvalidInput(f"Leave out {', '.join(wrong)}: these options go {goes}.")
+        raise InvalidInput(f"Omit {', '.join(wrong)}: these options go {goes}.")
     if from_git:
         ctx.exit(_from_git(given["dry_run"]))
     if files and (wrong := _given(ctx, _FOR_TRANSCRIPTS if all(traced) else _FOR_TRACES)):
-        goes = "a transcript, and these are traces" if all(traced) else "traces, and this is a transcript"
-        raise InvalidInput(f"Leave out {', '.join(wrong)}: such options need {goes}.")
+        goes = "transcripts, and these are traces" if all(traced) else "traces, and this is a transcript"
+        raise InvalidInput(f"Omit {', '.join(wrong)}: these options are for {goes}.")
     if since is not None:
         _mine(seconds_of(since) / 86400, given["agents"] or AGENTS, everywhere=given["all_projects"])
     elif all(traced):
         ctx.exit(_traces(files, given))
     elif any(traced):
-        raise InvalidInput(f"{files[traced.index(False)]} is not a file of traces: learn from transcripts separately.")
+        raise InvalidInput(f"{files[traced.index(False)]} is not a trace file: learn from transcripts separately.")
     else:
         ctx.exit(_each(files, given))
 

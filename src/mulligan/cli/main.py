@@ -63,7 +63,7 @@ def help(ctx: click.Context, command: tuple[str, ...]) -> None:
     at, here = ctx.parent, ctx.parent.command
     for name in command:
         if not isinstance(here, click.Group):
-            raise click.UsageError(f"{at.command_path} has no commands of its own.", at)
+            raise click.UsageError(f"{at.command_path} has no subcommands.", at)
         found, here, _ = here.resolve_command(at, [name])
         assert here is not None
         at = click.Context(here, at, info_name=found)

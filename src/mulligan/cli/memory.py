@@ -218,7 +218,7 @@ def list_lessons(
     """List the lessons, newest first."""
     of_notebook = ("notebook", "project", "as_of", "as_json", "all_agents", "agent_id")
     if notebook and (wrong := given_options(ctx, besides=of_notebook)):
-        raise click.UsageError(f"Leave out {', '.join(wrong)}: --notebook shows all facts of the project.")
+        raise click.UsageError(f"Omit {', '.join(wrong)}: --notebook shows all of the project's facts.")
     if not notebook and (project or as_of):
         raise click.UsageError("--project and --as-of need --notebook.")
     if notebook:
@@ -300,7 +300,7 @@ def history(id: str | None, since: datetime | None, by: str | None, as_json: boo
     if id is None:
         _changes(since=since.timestamp() if since else 0.0, by=by or "", as_json=as_json)
     elif since or by:
-        raise click.UsageError("--since and --by select changes to all lessons: leave out ID.")
+        raise click.UsageError("--since and --by select changes to all lessons: omit ID.")
     else:
         _history(id=id, as_json=as_json)
 

@@ -71,7 +71,7 @@ def reading() -> str | None:
 def writing() -> str:
     """The agent_id to write with. Raises `InvalidInput` where all agents were named."""
     if named_agent() == EVERY:
-        raise InvalidInput("This command changes lessons, which belong to one bank: name the bank with --bank NAME.")
+        raise InvalidInput("This command changes lessons, which belong to one bank: specify the bank with --bank NAME.")
     return named_agent() or ""
 
 

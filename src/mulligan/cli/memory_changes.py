@@ -144,7 +144,7 @@ async def edit(bank: Bank, id: str, file: str | None, **given: Any) -> None:
         changes = checked_fields(cast(dict[str, Any], read), file)
     changes |= _written(given)
     if not changes:
-        raise InvalidInput("Name what to change: --title, --content, or --file FILE, for example.")
+        raise InvalidInput("Specify what to change, for example --title, --content or --file FILE.")
     say_changed(await bank.edit(id, **changes), "edited")
 
 
@@ -218,9 +218,9 @@ async def merge(
     schema instead. Pass the answer with --answer FILE.
     """
     if undo and (len(ids) != 1 or answer or related):
-        raise click.UsageError("Name one lesson that was merged: mulligan memory merge --undo ID.")
+        raise click.UsageError("Specify one merged lesson: mulligan memory merge --undo ID.")
     if related == bool(ids) or (similarity is not None and not related) or (related and answer):
-        raise click.UsageError("Name the lessons to merge, or use only --related (with --similarity T).")
+        raise click.UsageError("Specify the lessons to merge, or use only --related (with --similarity T).")
     if undo:
         emit("\n".join(await bank.unmerge(ids[0])))
         return
@@ -261,7 +261,7 @@ def report_learning(bank: Bank, result: Learned, command: Sequence[str]) -> None
 async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> None:
     """Delete the lessons with these IDS and their history. This cannot be undone."""
     if bool(ids) == everything:
-        raise InvalidInput("Name the lessons to remove, or use --all for all lessons of this agent, but not both.")
+        raise InvalidInput("Specify the lessons to remove, or use --all for all of this agent's lessons, but not both.")
     whose = f"the agent {bank.agent_id!r}" if bank.agent_id else "the unnamed agent"
     what = f"all lessons of {whose}" if everything else " ".join(ids)
     if not yes and not click.confirm(f"Permanently remove {what}?", err=True):

@@ -76,7 +76,7 @@ def arguments(record: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     if "bank" in names:
         for name in ("bank", "forms"):
             if given.get(name) is not None and not given["memory"]:
-                raise click.UsageError(f"--{name} is about the bank, so it needs --memory.")
+                raise click.UsageError(f"--{name} is a bank option, so it needs --memory.")
         if given["memory"]:
             values.setdefault("bank", "")
     return values

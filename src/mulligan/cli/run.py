@@ -49,12 +49,12 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
 def _task(task: str | None, file: str | None) -> str | Task:
     """Returns the task from the sentence or the file. With both, the file's text is an input with the file's name."""
     if task == "-" and file == "-":
-        raise InvalidInput("Standard input can be the task or the input, not both: pass one of them another way.")
+        raise InvalidInput("Standard input can be the task or the input, but not both: pass one of them another way.")
     sentence = standard_input("task") if task == "-" else task
     text = None if file is None else standard_input("input") if file == "-" else read_file(file, "input file").strip()
     if text is None and sentence is None:
         hint = " To read it from standard input, pass -." if not sys.stdin.isatty() else ""
-        raise InvalidInput(f'Name the task: mulligan run AGENT "what to do", or --input FILE.{hint}')
+        raise InvalidInput(f'Specify the task: mulligan run AGENT "what to do", or --input FILE.{hint}')
     if text is not None and not text:
         raise InvalidInput(f"The input {file} is empty.")
     if sentence is None:

@@ -93,11 +93,11 @@ def list_runs(limit: int, as_json: bool) -> None:
 def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
     """Show RUN's episodes, try by try. The first few characters of the id are enough."""
     if html is not None and as_json:
-        raise click.UsageError("--html and --json are two formats: pass only one.")
+        raise click.UsageError("Use either --html or --json.")
 
     if html is not None:
         if Path(html).exists():
-            raise InvalidInput(f"{html} already exists: name another file, or remove it first.")
+            raise InvalidInput(f"{html} already exists. Choose another file, or remove the existing one first.")
 
         async def write(store: Store) -> str:
             return await web_page(store, await store.resolve(run))

@@ -152,7 +152,7 @@ def serve(**given: Any) -> None:
     over_http = given["transport"] != "stdio"
     for name in () if over_http else ("host", "port", "metrics"):
         if click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise InvalidInput(f"--{name} needs HTTP: add --transport http, or leave --{name} out.")
+            raise InvalidInput(f"--{name} needs HTTP: add --transport http, or omit --{name}.")
     tokens = Token.all_in_environment(given["agent_id"]) if over_http else ()
     for_metrics = read_metrics_token(tokens) if over_http else None
     identity = _identity(given["issuer"], given["jwks"], given["resource"], given["scopes"], over_http)
@@ -168,7 +168,9 @@ def _identity(
         return None
     if issuer is None or jwks is None or resource is None or not over_http:
         also = ", which --scope needs," if scopes else ""
-        raise InvalidInput(f"--issuer, --jwks and --resource{also} go together, with --transport http or sse.")
+        raise InvalidInput(
+            f"--issuer, --jwks and --resource{also} must be used together, with --transport http or sse."
+        )
     from mulligan.web.identity import IdentityProvider
 
     return IdentityProvider(issuer, jwks, resource, scopes)

@@ -42,7 +42,7 @@ def print_config(client: str, context: click.Context) -> None:
     """Prints the JSON on stdout, and where to paste it on stderr."""
     given = context.params
     if given["transport"] != "stdio" and not given["port"]:
-        raise InvalidInput("A client needs to know the port: name one with --port.")
+        raise InvalidInput("A client needs to know the port: specify it with --port.")
     serving = ServerCommand(
         given["transport"],
         given["host"],
@@ -68,7 +68,7 @@ def _keys(model: str | None) -> tuple[str, ...]:
 def print_prompt(agent_id: str | None, which: str) -> None:
     """Prints instructions for the use of the memory, to paste into an agent's own instructions."""
     if "memory" not in topics(which):
-        raise InvalidInput(f"--print-prompt prints instructions for the memory tools: leave --tools {which} out.")
+        raise InvalidInput(f"--print-prompt prints instructions for the memory tools: omit --tools {which}.")
     emit(memory_rules(FilePrompts.of(load()), agent_id))
 
 

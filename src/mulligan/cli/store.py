@@ -112,7 +112,7 @@ def migrate(source: str, target: str) -> None:
 
     if (file := file_of(source)) and not file.is_file():
         raise InvalidInput(
-            f"There is no store at {file}, so there is nothing to copy. Name an existing store with --from."
+            f"There is no store at {file}, so there is nothing to copy. Specify an existing store with --from."
         )
 
     async def main() -> int:

@@ -60,7 +60,7 @@ def forget(model: str | None, kind: str | None, yes: bool) -> None:
         return len([row for row in rows if kind is None or row.kind])
 
     if kind is not None and not kind.strip():
-        raise InvalidInput("The kind is empty: leave --kind out, or name one.")
+        raise InvalidInput("The kind is empty: specify one, or omit --kind.")
     found = count(with_store(work), "arm")
     say(f"{found} reset" if yes else f"{found} would be reset. To reset, add --yes.")
 

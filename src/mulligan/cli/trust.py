@@ -37,9 +37,8 @@ def trust(folder: str, prints: bool, revoke: bool) -> None:
         say("To check an agent in another folder: mulligan trust FOLDER")
     elif not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         raise InvalidInput(
-            f"Only a person at a terminal can trust a project: run mulligan trust there. In CI and containers, "
-            f"set {VARIABLE} "
-            "to what mulligan trust --print shows."
+            "Only a person at a terminal can trust a project: run mulligan trust there. In CI and containers, set "
+            f"{VARIABLE} to the value that mulligan trust --print shows."
         )
     elif click.confirm("Do you trust this?", default=False, err=True):
         found.trust()

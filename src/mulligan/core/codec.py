@@ -67,8 +67,8 @@ def migrate(kind: str, data: Json, schema: int, migrations: tuple[Migration, ...
     newest = len(migrations) + 1
     if not 1 <= schema <= newest:
         raise InvalidInput(
-            f"This {kind} was written in version {schema} of the record; this version of Mulligan reads 1 to {newest}. "
-            "Upgrade Mulligan to read it."
+            f"This {kind} was written with record version {schema}; this version of Mulligan reads versions 1 to "
+            f"{newest}. Upgrade Mulligan to read it."
         )
     for migration in migrations[schema - 1 :]:
         data = migration(kind, data)

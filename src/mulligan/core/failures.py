@@ -57,8 +57,8 @@ def check_wait(wait: Any) -> None:
     numbers = all(isinstance(part, (int, float)) and not isinstance(part, bool) for part in parts)
     if len(parts) != 2 or not numbers or not all(0 <= part < math.inf for part in parts) or parts[0] > parts[1]:
         raise InvalidInput(
-            "'wait' must be the seconds of the first wait, the pair (first, longest), or a function of the failed try, "
-            f"not {wait!r}."
+            "'wait' must be the first wait in seconds, a pair (first, longest), or a function that takes the "
+            f"failed try, not {wait!r}."
         )
 
 

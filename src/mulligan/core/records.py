@@ -122,7 +122,7 @@ def checked_kind(kind: str) -> str:
     name = " ".join(kind.split())
     if len(name) > MOST_KIND:
         raise InvalidInput(
-            f"The name of a kind of task can have at most {MOST_KIND} characters, not {len(name)}: {name:.40}…"
+            f"The name of a task kind can have at most {MOST_KIND} characters, not {len(name)}: {name:.40}…"
         )
     return name
 

@@ -44,12 +44,12 @@ class ExactMatch:
         several = [answers] if isinstance(answers, str) else list(answers or ())
         accepted = [answer] if answers is None else several
         if (answer is not None and answers is not None) or accepted in ([None], []):
-            raise InvalidInput("exact_match takes an answer (exact_match:ANSWER), or a list of acceptable answers.")
+            raise InvalidInput("exact_match needs an answer (exact_match:ANSWER), or a list of acceptable answers.")
         for text in accepted:
             if not isinstance(text, str) or not normalise(text):
                 raise InvalidInput(
                     f"exact_match cannot compare {text!r}: it ignores punctuation and articles, and the answer "
-                    "contains nothing else. The evaluator regex compares every character."
+                    "contains nothing else. Use the evaluator regex, which compares every character."
                 )
         self._answers = frozenset(normalise(str(text)) for text in accepted)
         self._source = "oracle" if oracle else "exact_match"

@@ -68,7 +68,7 @@ class ModelJudge:
         if threshold is not None and not 0 <= threshold <= 1:
             raise InvalidInput(f"model_judge: threshold must be from 0 to 1, not {threshold}.")
         if rubric is not None and not rubric.strip():
-            raise InvalidInput("model_judge: the rubric is empty. Leave it out to use the general rubric.")
+            raise InvalidInput("model_judge: the rubric is empty. Omit it to use the general rubric.")
         self._model = model
         self._prompt = prompts.get("model_judge.judge").check("task", "rubric", "attempt")
         self._rubric = rubric or prompts.text(f"model_judge.{criteria}")

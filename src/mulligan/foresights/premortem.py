@@ -168,7 +168,7 @@ class Premortem:
 
 def _compiled(pattern: str) -> re.Pattern[str]:
     if not pattern.strip():
-        raise InvalidInput("premortem: a pattern of `before` is empty, so every action would be checked. Leave it out.")
+        raise InvalidInput("premortem: a pattern in `before` is empty, so every action would be checked. Remove it.")
     try:
         return re.compile(pattern, re.IGNORECASE)
     except re.error as error:

@@ -90,9 +90,9 @@ class Call:
         self._arguments.apply_defaults()
         if settings.appended_to and not isinstance(text := self._arguments.arguments[settings.appended_to], str):
             raise InvalidInput(
-                f"{settings.name}() got a {type(text).__name__} for {settings.appended_to!r}, to whose text the notes "
-                f"are appended (notes={settings.appended_to!r}): pass a string, or add a parameter for the notes "
-                "(notes: mulligan.Notes)."
+                f"{settings.name}() received a {type(text).__name__} for {settings.appended_to!r}, but the notes "
+                f"are appended to its text (notes={settings.appended_to!r}): pass a string, or add a parameter for "
+                "the notes (notes: mulligan.Notes)."
             )
         self._inputs = Inputs(self._arguments.arguments)
         self._values = dict[int, Any]()

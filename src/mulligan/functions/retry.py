@@ -275,8 +275,9 @@ def _where_notes_go(
     if optional and notes == "notes":
         return None, None
     raise InvalidInput(
-        f"{name} has no parameter {notes!r} for the failures so far: add one (notes: mulligan.Notes), name a string "
-        "parameter to which they are appended (notes='prompt'), or pass notes=None if the function should not see them."
+        f"{name} has no parameter {notes!r} for the failures so far: add one (notes: mulligan.Notes), specify a "
+        "string parameter to append them to (notes='prompt'), or pass notes=None if the function should not see "
+        "them."
     )
 
 

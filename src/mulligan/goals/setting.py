@@ -75,7 +75,7 @@ def person_only(what: str, folder: str) -> None:
             goals.note("", "agent", f"refused in {folder}: {what} ({mark})")
         raise InvalidInput(
             f"Only a person can {what}, but this is a coding agent's session: {mark}. Run it in your own terminal, "
-            "or write /mulligan-goal in a prompt. This was recorded."
+            "or write /mulligan-goal in a prompt. The attempt was recorded."
         )
 
 
@@ -109,7 +109,7 @@ def set_goal(
     _check_protected(wish.protect, place)
     start = states.keep(place.folder, f"{id}.1/start", Path(home(), f"goal-{id}.index"))
     if wish.protect and start is None:
-        raise InvalidInput(f"--protect needs git, and git cannot save the state of {place.folder}. See `git status`.")
+        raise InvalidInput(f"--protect needs git, but git cannot save the state of {place.folder}. See `git status`.")
     if rubric and start is None:
         raise InvalidInput(
             f"The judging model needs the changes, but git cannot save the state of {place.folder}. See `git status`."
@@ -167,7 +167,7 @@ def _check_one_judge(wish: Wish) -> None:
     if len(judges) > 1:
         raise InvalidInput(f"Use only one judge: a command, --tests or --judge, not {' and '.join(judges)!r}.")
     if not judges:
-        raise InvalidInput('Name a check: a command, such as `mulligan goal "pytest -q"`, or --tests FILE.')
+        raise InvalidInput('Specify a check: a command, such as `mulligan goal "pytest -q"`, or --tests FILE.')
     if wish.rubric and (wish.protect or wish.at_least is not None):
         raise InvalidInput("--protect and --at-least work only with checks that run. A model sees all changed files.")
 
@@ -192,7 +192,7 @@ def _rubric(wish: Wish, place: Place) -> str:
     if not wish.rubric:
         return ""
     if not wish.model:
-        raise InvalidInput("The rubric needs a model as its judge: name one with --judge-model MODEL.")
+        raise InvalidInput("The rubric needs a model as its judge: specify one with --judge-model MODEL.")
     from mulligan.models.catalog import open_model  # a prompt's hook has no time for it
 
     open_model(wish.model)  # says what is wrong with it
@@ -217,10 +217,10 @@ def _check_protected(names: Sequence[str], place: Place) -> None:
         path = os.path.normpath(os.path.join(place.folder, name))
         if not path.startswith(os.path.join(place.folder, "")):
             raise InvalidInput(
-                f"--protect takes files and folders inside {place.folder}, such as tests/, not {name!r}."
+                f"--protect accepts files and folders inside {place.folder}, such as tests/, not {name!r}."
             )
         if not os.path.lexists(path):
-            raise InvalidInput(f"--protect names {name!r}, and {place.folder} has no such file.")
+            raise InvalidInput(f"--protect lists {name!r}, but {place.folder} has no such file.")
 
 
 def pause(goals: Goals, goal: Row, who: str) -> None:

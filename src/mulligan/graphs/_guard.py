@@ -138,7 +138,7 @@ def _after_comment(text: str, at: int) -> int:
     line = text[at:close]
     odd = next((n for n, char in enumerate(line) if char in "\r\x0b\x0c\x85\u2028\u2029"), None)
     if odd is not None and not (line[odd] == "\r" and at + odd + 1 == close < len(text)):
-        raise Refused(f"{_named(line[odd])} ends this comment for some databases only", at + odd)
+        raise Refused(f"{_named(line[odd])} ends this comment only in some databases", at + odd)
     _printable(text, at, close)
     return close
 

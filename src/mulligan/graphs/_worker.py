@@ -96,7 +96,7 @@ def _collected(columns: Sequence[str], values: Iterable[Sequence[Json]], rows: i
         if len(kept) == rows or (kept and size > most):
             return {"columns": columns, "rows": kept, "truncated": True}
         if size > most:
-            raise Trouble(f"One row of the answer is larger than {most:,} bytes. Return less data.", "large")
+            raise Trouble(f"One row of the result is larger than {most:,} bytes. Return less data.", "large")
         kept.append(row)
     return {"columns": columns, "rows": kept, "truncated": False}
 

@@ -144,9 +144,7 @@ def _values(file: _File, places: Sequence[int], cells: Sequence[str], where: str
 def _needed(file: _File, special: str) -> int:
     place = file.place(special)
     if place is None:
-        raise InvalidInput(
-            f"{file.name}{_HEADER}: no column :{special}; files of edges need :START_ID, :END_ID, :TYPE."
-        )
+        raise InvalidInput(f"{file.name}{_HEADER}: no column :{special}; edge files need :START_ID, :END_ID, :TYPE.")
     return place
 
 

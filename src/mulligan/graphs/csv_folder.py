@@ -45,7 +45,9 @@ def _nodes(path: Path) -> NodeTable:
     header = _header(path)
     columns = unique([_column(path, cell, n) for n, cell in enumerate(header)], str(path))
     if columns[0].many or columns[0].kind not in ("string", "int"):
-        raise InvalidInput(f"{path}: the first column is the key: a string or an int, not {columns[0].kind}.")
+        raise InvalidInput(
+            f"{path}: the first column is the key and must be a string or an int, not {columns[0].kind}."
+        )
     return NodeTable(path.stem, columns, partial(_node_rows, path, columns))
 
 

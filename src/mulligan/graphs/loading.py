@@ -87,7 +87,7 @@ class _Loader:
 
     def _nodes(self, table: NodeTable) -> int:
         if table.label in self._keys:
-            raise InvalidInput(f"There are two tables of nodes with the label {table.label}.")
+            raise InvalidInput(f"There are two node tables with the label {table.label}.")
         keys = self._keys[table.label] = set()
         key = table.columns[0]
         self._key_kinds[table.label] = key.kind

@@ -43,12 +43,12 @@ def open_graph(
         return _opened(str(where), user, password, database, more)
     unknown = sorted(set(where) - set(KEYS))
     if unknown:
-        raise InvalidInput(f"A graph's connection has no {', '.join(unknown)}; available: {', '.join(KEYS)}.")
+        raise InvalidInput(f"A graph connection has no {', '.join(unknown)}; available: {', '.join(KEYS)}.")
     given = {key: value for key, value in where.items() if value is not None and value != ""}
     user, password = user or given.get("user"), password or given.get("password")
     database = database or given.get("database") or given.get("db_name")
     if sum(key in given for key in ("path", "uri", "host")) > 1:
-        raise InvalidInput("A graph's connection must have only one of these: a path, a URI, or a host and port.")
+        raise InvalidInput("A graph connection must have only one of these: a path, a URI, or a host and port.")
     if "memory" in given:
         more["memory"] = _megabytes(given["memory"])
     if "path" in given or "uri" in given:
@@ -76,7 +76,7 @@ def _megabytes(given: Any) -> int:
 def _address(where: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """Return the address of `host` and `port`. As in BioChatter, an empty host is this machine."""
     if "host" not in where and "port" not in where:
-        raise InvalidInput("No graph is named. Pass a path, a uri, or a host and port.")
+        raise InvalidInput("No graph was specified. Pass a path, a URI, or a host and port.")
     host, port = str(given.get("host", "localhost")), str(given.get("port", "7687"))
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise InvalidInput(f"The port of a graph's server must be a number from 1 to 65535, not {port!r}.")
@@ -88,7 +88,7 @@ def _address(where: Mapping[str, Any], given: Mapping[str, Any]) -> str:
 def _opened(where: str, user: str | None, password: str | None, database: str | None, more: Mapping[str, Any]) -> Graph:
     if "://" not in where:
         if user or database:
-            raise InvalidInput(f"{where} is a file: it has no users and no databases.")
+            raise InvalidInput(f"{where} is a file: it has no users or databases.")
         return LadybugGraph(where, **more)
     password = password or os.environ.get(PASSWORD) or None
     return BoltGraph(where, user=user, password=password, database=database, **more)

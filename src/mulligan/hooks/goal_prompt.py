@@ -46,7 +46,7 @@ def obey(of: CodingAgent, notice: Notice) -> str:
 def _obey(goals: Goals, of: CodingAgent, notice: Notice, line: str) -> str:
     if mark := nested(of.name):
         goals.note("", "agent", f"refused in {notice.folder}: /mulligan-goal {line[:200]} ({mark})")
-        raise InvalidInput(f"Only a person can set a goal, but {mark}. This was recorded.")
+        raise InvalidInput(f"Only a person can set a goal, but {mark}. The attempt was recorded.")
     there = Place(notice.folder).goal(goals.standing())
     if line in ("", "pause", "resume", "clear"):
         if there is None:

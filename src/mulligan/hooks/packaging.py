@@ -40,7 +40,7 @@ def package(folder: Path) -> list[Path]:
     }
     for name in packages:
         if (folder / name).exists():
-            raise InvalidInput(f"{folder / name} already exists: name another folder.")
+            raise InvalidInput(f"{folder / name} already exists: choose another folder.")
     for name, texts in packages.items():
         for path, text in texts.items():
             file = folder / name / path

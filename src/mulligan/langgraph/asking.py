@@ -71,7 +71,7 @@ def check_schemas(draft: type[BaseModel], revise: type[BaseModel], judged: bool)
         if not isinstance(schema, type) or not issubclass(schema, BaseModel):
             raise InvalidInput(f"{role} must be a pydantic model class, not {schema!r}.")
         if not any(name in schema.model_fields for name in ANSWERS):
-            raise InvalidInput(f"{schema.__name__} has no field to execute: name one {' or '.join(ANSWERS)}.")
+            raise InvalidInput(f"{schema.__name__} has no field to execute: add one named {' or '.join(ANSWERS)}.")
     if not judged and "score" not in revise.model_fields:
         raise InvalidInput(f"{revise.__name__} has no field 'score', so it cannot be rated: pass judge=….")
     if draft.__name__ == revise.__name__:

@@ -295,7 +295,7 @@ def tools_of(bound: Sequence[Mapping[str, Any]]) -> tuple[Tool, ...]:
     empty: Json = {"type": "object", "properties": {}}
     names = [each["function"]["name"] for each in bound]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidInput(f"Two tools have the name {', '.join(twice)}. Give each its own name.")
+        raise InvalidInput(f"Two tools have the name {', '.join(twice)}. Give them different names.")
     return tuple(
         Tool(function["name"], function.get("description") or "", function.get("parameters") or empty)
         for function in (each["function"] for each in bound)
@@ -550,7 +550,7 @@ def _check(options: Mapping[str, Any]) -> None:
     """Raise `InvalidInput` for unknown options. `strict` and `stream` are accepted and ignored."""
     for name in options:
         if name not in _OPTIONS:
-            raise InvalidInput(f"A model of Mulligan has no option {name!r}. Available: {', '.join(_OPTIONS)}.")
+            raise InvalidInput(f"Mulligan models have no option {name!r}. Available: {', '.join(_OPTIONS)}.")
 
 
 def _parsed(parsed: Json) -> Json:

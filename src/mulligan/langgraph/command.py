@@ -70,7 +70,7 @@ def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given:
     from mulligan.langgraph import ask_graph as library
 
     if given["as_json"] and form != "table":
-        raise InvalidInput("--json prints events with the rows in the last one: leave out --format.")
+        raise InvalidInput("--json prints events, with the rows in the last one: omit --format.")
     work = partial(library, question, graph, **arguments(GraphOptions, given))
     ctx.exit(_Watch(given["quiet"], given["as_json"], form).conduct(work))
 
@@ -85,8 +85,8 @@ def resumed(run: str, given: Mapping[str, Any]) -> int:
     shown = ("quiet", "as_json")
     if other := [f"--{name.replace('_', '-')}" for name, value in given.items() if value and name not in shown]:
         raise InvalidInput(
-            f"A question to a graph is resumed with its own options: leave out {', '.join(sorted(other))}, or ask "
-            "again with mulligan ask-graph."
+            f"A resumed graph question keeps its options: omit {', '.join(sorted(other))}, or ask again with "
+            "mulligan ask-graph."
         )
     return _Watch(given["quiet"], given["as_json"]).conduct(partial(resume_graph, run))
 

@@ -137,7 +137,8 @@ def _inputs_of(tool: Any, draft: type[BaseModel], revise: type[BaseModel]) -> Ma
     if len(unmatched) > 1 or (unmatched and "answer" in inputs):
         raise InvalidInput(
             f"The tool {_name_of(tool)} needs {', '.join(sorted(required))}; of these, {draft.__name__} and "
-            f"{revise.__name__} both have {', '.join(sorted(required & fields)) or 'none'}. Give them these fields."
+            f"{revise.__name__} both have {', '.join(sorted(required & fields)) or 'none'}. Give both of them all "
+            "these fields."
         )
     if unmatched or not inputs:
         inputs |= dict.fromkeys(unmatched or names[:1], "answer")

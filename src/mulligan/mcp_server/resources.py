@@ -176,7 +176,7 @@ def _record(episode: Episode, story: str) -> str:
     if (size := len(record_text(episode))) > MAX_EPISODE:
         raise InvalidInput(
             f"This episode's record has {size:,} characters, but a resource returns at most {MAX_EPISODE:,}: read "
-            f"{story}, which is shortened, or export it whole: mulligan runs export {episode.id}"
+            f"{story}, which is shortened, or export the whole record: mulligan runs export {episode.id}"
         )
     return json.dumps(mask_json(to_json(episode)), ensure_ascii=False, indent=2)
 

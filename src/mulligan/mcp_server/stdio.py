@@ -232,8 +232,8 @@ def separated_stdio() -> Generator[tuple[int, int]]:
     """
     if sys.__stdin__ is None or sys.__stdout__ is None:  # None: it was closed when Python started
         raise InvalidInput(
-            "The stdio transport needs standard input and output, and one of them is closed: let the client start this "
-            "command, or serve over --transport http."
+            "The stdio transport needs standard input and output, but one of them is closed: have the client "
+            "start this command, or use --transport http."
         )
     _open_stderr()
     incoming, outgoing = os.dup(0), os.dup(1)

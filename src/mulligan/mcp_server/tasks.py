@@ -115,7 +115,7 @@ class BackgroundTasks:
         """
         ids = _task_ids(params.notifications)
         if not ids:
-            raise MCPError(types.METHOD_NOT_FOUND, "You can only subscribe to tasks: name them in taskIds.")
+            raise MCPError(types.METHOD_NOT_FOUND, "You can subscribe only to tasks: list them in taskIds.")
         _needs_extension(context)
         bound, meta = context.lifespan_context.bound(context), {SUBSCRIPTION_ID_META_KEY: context.request_id}
 

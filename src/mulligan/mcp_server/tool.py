@@ -97,13 +97,13 @@ class Call:
             raise InvalidInput("The agent id must be a string.")
         name = (named or "").strip()
         if named is not None and not name and self.bound is None:
-            raise InvalidInput("The agent id is empty: pass a name, or leave it out.")
+            raise InvalidInput("The agent id is empty: pass a name, or omit it.")
         if len(name) > MAX_NAME or not name.isprintable():
             raise InvalidInput(f"The agent id must be a name of at most {MAX_NAME} characters, in one line.")
         if self.bound is None:
             return name or None
         if name and name != self.bound:
-            raise OtherAgent(f"This server serves only {self.bound!r}: leave out the agent id, or use this one.")
+            raise OtherAgent(f"This server serves only {self.bound!r}: omit the agent id, or use this one.")
         return self.bound
 
 

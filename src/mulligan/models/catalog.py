@@ -106,8 +106,7 @@ def open_embedder(
             return _hash_embedder(rest)
         case _ if not colon or not rest:
             raise InvalidInput(
-                f"No embedder is called {name!r}. "
-                "Write local, or PROVIDER:MODEL, such as openai:text-embedding-3-small."
+                f"No embedder is called {name!r}. Use local, or PROVIDER:MODEL, such as openai:text-embedding-3-small."
             )
         case _ if kind in PROVIDERS:
             return ProviderEmbedder(Target(kind, rest, access(kind, rest, settings), settings, sleep, chance))

@@ -84,8 +84,8 @@ def check_resumable(episode: Episode) -> None:
         )
     if bench := settings.get("bench"):
         raise InvalidInput(
-            f"Episode {episode.id} belongs to a benchmark run, and only that can resume it: mulligan bench "
-            f"run --resume {bench}"
+            f"Episode {episode.id} belongs to a benchmark run, and only that run can resume it: mulligan bench run "
+            f"--resume {bench}"
         )
     if not led_by_graph(episode):
         return

@@ -74,8 +74,8 @@ def choose(wanted: str) -> Level:
         if not problem(level):
             return level
     raise SandboxError(
-        f"No sandbox level of {lowest.name!r} or stronger works here: {problem(lowest)} "
-        "`mulligan doctor` explains how to get a stronger level."
+        f"No sandbox level at or above {lowest.name!r} works here: {problem(lowest)} `mulligan doctor` explains "
+        "how to get a stronger level."
     )
 
 

@@ -87,7 +87,7 @@ def _check(job: Job) -> None:
             raise InvalidInput(f"A job's arguments, environment and paths cannot contain a zero byte: {text[:80]!r}.")
     for name in job.files:
         if os.path.isabs(name) or ".." in Path(name).parts or not Path(name).parts:
-            raise InvalidInput(f"Job.files takes paths inside the scratch folder; {name!r} leads elsewhere.")
+            raise InvalidInput(f"Job.files accepts paths inside the scratch folder; {name!r} is outside it.")
     for folder in (*job.readable, *job.writable, *([] if job.cwd is None else [job.cwd])):
         if not os.path.isdir(folder) and not os.path.isfile(folder):
             raise InvalidInput(f"The job names a folder that does not exist: {folder}")

@@ -55,13 +55,13 @@ def parse_address(address: str | Path) -> tuple[str, str]:
     parts = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", address, re.DOTALL) if isinstance(address, str) else None
     if parts is None:
         if not str(address).strip():
-            raise InvalidInput("The address of the store is empty: name a file, such as sqlite:///mulligan.db")
+            raise InvalidInput("The store address is empty: specify a file, such as sqlite:///mulligan.db")
         return "sqlite", f"///{address}"
     scheme, rest = parts[1].lower(), parts[2]
     known = sorted(folder.parent.name for folder in _HERE.glob("*/__init__.py"))
     if scheme not in known:
         raise InvalidInput(
-            f"{address!r} is not the address of a store: there is no kind {scheme!r}. "
-            f"Available: {', '.join(known)}. A file with a colon in its name: ./{address}"
+            f"{address!r} is not a store address: there is no kind {scheme!r}. Available: {', '.join(known)}. For "
+            f"a file with a colon in its name, use ./{address}"
         )
     return scheme, rest

@@ -74,8 +74,8 @@ async def move(source: Store, target: Store, done: Callable[[Moved], None] = lam
     here, there = _engine(source), _engine(target)
     if not (await here.knows_all() and await there.knows_all()):
         raise InvalidInput(
-            "A newer version of Mulligan has extended one of these stores, which this version cannot copy completely: "
-            "use the newer one."
+            "A newer version of Mulligan has extended one of these stores, so this version cannot copy it "
+            "completely: use the newer version."
         )
     for table in TABLES:
         await _refuse_strangers(here, there, table)
@@ -104,8 +104,8 @@ async def _refuse_strangers(here: Engine, there: Engine, table: str) -> None:
     last = await _last_key(there, table)
     if last is not None and await _select(there, table, "=", last) != await _select(here, table, "=", last):
         raise InvalidInput(
-            f"The store to copy to already has rows (table {table}): name an empty one, or one with an interrupted "
-            "copy of this store."
+            f"The target store already has rows (table {table}): specify an empty store, or one with an "
+            "interrupted copy of this store."
         )
 
 
@@ -166,11 +166,13 @@ async def _compare(here: Engine, there: Engine, table: str) -> int:
                 values = dict(zip(_columns(table), either, strict=True))
                 key = ", ".join(f"{name} {values[name]}" for name in TABLES[table])
                 raise StoreError(
-                    f"The row of {table} with {key} differs after copying. Did another process write to a store?"
+                    f"The row of {table} with {key} differs after copying. Did another process write to one of the "
+                    "stores?"
                 )
         compared += len(rows)
     if await anext(copies, no_rows):
         raise StoreError(
-            f"The copy has rows of {table} that the source does not have. Did another process write to a store?"
+            f"The copy has rows of {table} that the source does not have. Did another process write to one of the "
+            "stores?"
         )
     return compared

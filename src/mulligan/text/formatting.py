@@ -228,6 +228,9 @@ def newest(reflections: tuple[Reflection, ...], window: int | None) -> tuple[Ref
     Raises `InvalidInput` if `window` is below 1.
     """
     if window is not None and window < 1:
-        raise InvalidInput(f"The window of reflections must be at least 1, not {window}; use strategy none for none.")
+        raise InvalidInput(
+            f"The window of reflections must be at least 1, not {window}; to show no reflections, "
+            "use the strategy none."
+        )
     start = 0 if window is None else -window
     return tuple(reflection for reflection in reflections[start:] if not reflection.withheld)

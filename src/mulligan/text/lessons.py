@@ -53,7 +53,7 @@ class LessonBudget:
     def __post_init__(self) -> None:
         newest((), self.window)  # refuses a window below 1
         if self.tokens is not None and self.tokens < MIN_TOKENS:
-            raise InvalidInput(f"The budget of tokens for lessons must be at least {MIN_TOKENS}, not {self.tokens}.")
+            raise InvalidInput(f"The token budget for lessons must be at least {MIN_TOKENS}, not {self.tokens}.")
         if self.overflow != "newest" and self.window is None and self.tokens is None:
             raise InvalidInput(
                 f"overflow={self.overflow!r} needs a limit: set a window, or a token budget for the lessons."

@@ -44,7 +44,7 @@ class _Host:
             name, port, split, below = "", None, None, False
         if not name or "*" in name or split is None or split.path or split.query or "@" in text or "/" in text:
             raise InvalidInput(
-                f"{WHERE} takes hosts such as docs.python.org, *.example.org or localhost:8000, not {text!r}."
+                f"{WHERE} accepts hosts such as docs.python.org, *.example.org or localhost:8000, not {text!r}."
             )
         return cls(name, below, port)
 
@@ -80,7 +80,7 @@ class HttpGet(OneTool):
         size: Annotated[int, "Maximum number of bytes read from a response."] = 500_000,
     ) -> None:
         if not hosts:
-            raise InvalidInput(f"http_get has no allowed hosts: name them under {WHERE}.")
+            raise InvalidInput(f"http_get has no allowed hosts: list them under {WHERE}.")
         check_proxies()
         self._named = ", ".join(hosts)
         self._hosts = tuple(_Host.parse(host) for host in hosts)

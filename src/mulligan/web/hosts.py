@@ -43,7 +43,7 @@ def bind(host: str, port: int, *, guarded: bool) -> Bound:
     if not loopback and not guarded:
         raise InvalidInput(
             f"--host {host} makes the server reachable from other machines, so it needs a token: set "
-            "MULLIGAN_TOKEN to one of 16 characters or more, or leave --host out to serve only this machine."
+            "MULLIGAN_TOKEN to one of 16 characters or more, or omit --host to serve only this machine."
         )
     family, address = found[0]
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, so that asyncio sets TCP_NODELAY
@@ -54,8 +54,8 @@ def bind(host: str, port: int, *, guarded: bool) -> Bound:
     except OSError as error:
         listening.close()
         raise InvalidInput(
-            f"Port {port} on {host} cannot be opened ({error.strerror}): stop the program that uses it, or name "
-            "another --port (0: any free one)."
+            f"Port {port} on {host} cannot be opened ({error.strerror}): stop the program that uses it, or choose "
+            "another --port (0 for any free port)."
         ) from None
     listening.setblocking(False)
     return Bound(listening, host, listening.getsockname()[1], loopback)

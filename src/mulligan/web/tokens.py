@@ -93,15 +93,15 @@ def _parse(word: str, number: int, served: str | None) -> Token:
     secret = _checked(secret, f"{VARIABLE}: {name}")
     if served is not None and agent_id and agent_id != served:
         raise InvalidInput(
-            f"{VARIABLE}: {name} is bound to the agent {agent_id!r}, but --bank serves only {served!r}: leave one "
-            "of them out."
+            f"{VARIABLE}: {name} is bound to the agent {agent_id!r}, but --bank serves only {served!r}: omit one "
+            "of them."
         )
     return Token(name, secret, agent_id or served)
 
 
 def _checked(secret: str, what: str) -> str:
     if not _TOKEN.fullmatch(secret):
-        raise InvalidInput(f"{what} has characters other than letters, digits and -._~+/ (= at its end).")
+        raise InvalidInput(f"{what} contains characters other than letters, digits and -._~+/ (= at its end).")
     if len(secret) < MIN_LENGTH:
         raise InvalidInput(
             f"{what} is shorter than {MIN_LENGTH} characters, and could be guessed: create one with "

@@ -132,8 +132,8 @@ def _apply(workspace: GitWorkspace, top: str, patch: bytes, name: str) -> None:
         inside(top, "apply", str(kept))
     except GitFailed as error:
         raise InvalidInput(
-            f"Your files in {top} changed in the meantime, and the result does not apply: {error}. It is kept "
-            f"in {kept}."
+            f"Your files in {top} changed in the meantime, so the result cannot be applied: {error}. The result is "
+            f"kept in {kept}."
         ) from error
     kept.unlink()
 

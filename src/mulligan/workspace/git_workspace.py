@@ -174,7 +174,7 @@ class GitWorkspace:
         place.bring(newest_state(episode) or place.start)
         for name, path in zip(self.protect, _protected(place, self.protect), strict=True) if first else ():
             if not place.git.paths("ls-files", "-z", "--", path):
-                raise InvalidInput(f"protect names {name!r}, but git finds no such file in {user.folder}.")
+                raise InvalidInput(f"protect lists {name!r}, but git finds no such file in {user.folder}.")
         if self._watch and self.mode != "in_place":
             place.watch()
         return place
@@ -223,7 +223,9 @@ class GitWorkspace:
             remove(admin)
             git("worktree", "add", "--detach", "--no-checkout", "--force", root, start)
             if not os.path.isdir(admin):
-                raise WorkspaceError(f"git does not keep the worktree {root} in {admin}: is your git newer?")
+                raise WorkspaceError(
+                    f"git does not keep the worktree {root} in {admin}. Your version of git may be too new."
+                )
         return admin
 
     def _fill(self, user: UserTree, place: GitCheckout) -> str:
@@ -299,7 +301,7 @@ def _protected(place: GitCheckout, names: Sequence[str]) -> list[str]:
     paths = [os.path.relpath(os.path.join(user.folder, os.path.expanduser(name)), user.top) for name in names]
     for name, path in zip(names, paths, strict=True):
         if not name or path == "." or path.split(os.sep)[0] == "..":
-            raise InvalidInput(f"protect takes files and folders inside {user.folder}, such as tests/, not {name!r}.")
+            raise InvalidInput(f"protect accepts files and folders inside {user.folder}, such as tests/, not {name!r}.")
     return paths
 
 

@@ -47,7 +47,7 @@ async def tried(workspace: GitWorkspace, episode: Episode, check: PreflightEvalu
         linked = f" Linked into it: {', '.join(place.links)}." if place.links else ""
         raise InvalidInput(
             f"{feedback.text}\nIt ran in {place.folder}, which contains your files as git sees them, uncommitted "
-            f"work included, but nothing that git ignores.{linked} Name ignored folders that it needs with the "
+            f"work included, but nothing that git ignores.{linked} List the ignored folders that it needs in the "
             "workspace's `link`, let the check set up what it needs (`uv run pytest -q`), or use mode copy or "
             "in_place."
         )

@@ -125,7 +125,7 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
     if archive != path and archive.is_file():
         archived = mask_json(parsed(archive, file_text(archive)))
         if not isinstance(archived, dict) or "memories" not in archived:
-            raise InvalidInput(f"{archive}: the file next to {path.name} is not an archive of {UPSTREAM}.")
+            raise InvalidInput(f"{archive}: the file next to {path.name} is not a {UPSTREAM} archive.")
         tables.append((f"{archive}: memories", cast(dict[str, Json], archived)))
         notes.append(f"{archive.name} next to it was also read.")
     lessons: dict[str, Lesson] = {}
@@ -294,12 +294,13 @@ def read_bank_file(path: Path) -> BankFile:
             own = (Archive(agent, tuple(one for one in lessons if one.agent_id == agent)) for agent in agents)
             return BankFile(UPSTREAM, tuple(own), notes)
         if "embeddings" in table:
-            raise InvalidInput(f"{path} contains only vectors: name the memories.json next to it.")
+            raise InvalidInput(f"{path} contains only vectors: specify the memories.json next to it.")
         if "episodes" in table:
             raise InvalidInput(f"{path} is an export of runs, not of lessons.")
     raise InvalidInput(
-        f"{path} is not a lesson file that Mulligan knows. It reads its own exports, Markdown notes, and the files of "
-        f"{UPSTREAM}, {MEMORY_SERVER}, mem0, Letta, Graphiti and mcp-memory-service: mulligan docs coming-from"
+        f"{path} is not a lesson file in a known format. Mulligan imports its own exports, Markdown notes, and "
+        f"files from {UPSTREAM}, {MEMORY_SERVER}, mem0, Letta, Graphiti and mcp-memory-service. See: mulligan docs "
+        "coming-from"
     )
 
 

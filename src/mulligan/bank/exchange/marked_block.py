@@ -26,7 +26,8 @@ def with_block(file: bytes, lessons: Sequence[Lesson], name: str) -> bytes:
     begins, blocks = file.count(b"<!-- mulligan: begin of lessons"), _BLOCK.findall(file)
     if begins != len(blocks) or begins > 1:
         raise InvalidInput(
-            f"{name}: the marks of the block are incomplete or out of order: keep one begin and one end, or neither."
+            f"{name}: the block's markers are incomplete or out of order: keep one begin marker and one end "
+            "marker, or neither."
         )
     line_end = "\r\n" if b"\r\n" in (blocks[0] if blocks else file) else "\n"
     block = line_end.join(_lines(lessons)).encode("utf-8", "replace")

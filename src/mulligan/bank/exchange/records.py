@@ -19,9 +19,9 @@ def file_text(path: Path) -> str:
     """The whole text of a file. Raises `InvalidInput` if it cannot be read or is empty."""
     try:
         if path.is_dir():
-            raise InvalidInput(f"{path} is a folder: name a file in it.")
+            raise InvalidInput(f"{path} is a folder: specify a file in it.")
         if (size := path.stat().st_size) > LARGEST:
-            raise InvalidInput(f"{path} has {size:,} bytes; {LARGEST:,} can be read.")
+            raise InvalidInput(f"{path} has {size:,} bytes; at most {LARGEST:,} are accepted.")
     except OSError:
         pass  # read_text says why
     text = read_text(path)

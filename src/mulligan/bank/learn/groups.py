@@ -145,7 +145,7 @@ class Groups:
             LeaseLost: another call holds the group.
         """
         if len(episode.trials) != 1:
-            raise InvalidInput(f"A trajectory is an episode of one trial, and this one has {len(episode.trials)}.")
+            raise InvalidInput(f"A trajectory is an episode of one trial, but this one has {len(episode.trials)}.")
         key = digest(to_json(episode.trials[0].attempt))
 
         async def add(work: Queued, claim: Claim) -> Group:
@@ -277,7 +277,7 @@ class Groups:
             work = await self._queue.look(self._ports.writes, id)
             fields = work.payload if work.status != "done" else work.result
             if work.kind != GROUP or fields["project"] != self._ports.project:
-                raise NotFound("It is not a group of this project.")
+                raise NotFound("It is not a group in this project.")
         except NotFound:
             raise NotFound(
                 f"There is no group {id[:80]!r} here: pass the id that opening it returned, as the same agent and in "
@@ -333,8 +333,8 @@ def _with_outcome(known: Episode, again: Episode, number: int) -> Json:
         return to_json(known)
     if before.feedback is not None:
         raise InvalidInput(
-            f"This is trajectory {number}, which was already submitted with another outcome; the first one counts. "
-            "Leave success_signal and score out, or repeat those."
+            f"This is trajectory {number}, which was already submitted with a different outcome. The first outcome "
+            "counts: omit success_signal and score, or repeat them."
         )
     return to_json(replace(known, trials=(replace(before, feedback=now.feedback),), stop=again.stop))
 
@@ -345,8 +345,8 @@ def _check_room(episodes: Sequence[Mapping[str, Json]]) -> None:
     size = len(json_text(list(episodes)))
     if size > CHARACTERS:
         raise InvalidInput(
-            f"The trajectories of the group would have {size:,} characters; at most {CHARACTERS:,} are accepted in "
-            "total. Shorten this one, or leave steps out."
+            f"The group's trajectories would have {size:,} characters; at most {CHARACTERS:,} are accepted in "
+            "total. Shorten this one, or omit steps."
         )
 
 
@@ -354,7 +354,7 @@ def question_work(work: Queued) -> Queued:
     """The job itself. Raises `InvalidInput` for a group of trajectories or a replay, which ask no question."""
     if work.kind == REPLAY:
         raise InvalidInput(
-            f"Job {work.id} tries lessons on a recorded run, and does not ask a question: mulligan memory work"
+            f"Job {work.id} tests lessons on a recorded run and needs no answer. To run it: mulligan memory work"
         )
     if work.kind == GROUP:
         raise InvalidInput(

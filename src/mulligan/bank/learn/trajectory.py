@@ -241,7 +241,7 @@ def episode_of(trajectory: Json, query: str, success_signal: bool | None = None)
         raise InvalidInput("The trajectory is empty: it must have at least one step to learn from.")
     items = cast(list[Json], trajectory)
     if len(items) > STEPS:
-        raise InvalidInput(f"The trajectory has {len(items):,} steps; at most {STEPS:,} are accepted. Leave some out.")
+        raise InvalidInput(f"The trajectory has {len(items):,} steps; at most {STEPS:,} are accepted. Omit some.")
     steps = tuple(_step(item, f"Step {number} of the trajectory") for number, item in enumerate(items, 1))
     size = len(query) + sum(len(item["content"]) for item in items)  # a step itself keeps less of a long text
     if size > CHARACTERS:

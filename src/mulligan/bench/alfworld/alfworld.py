@@ -93,7 +93,8 @@ class Alfworld:
         for each in self.earlier:
             if each.name not in names:
                 raise InvalidInput(
-                    f"{path} belongs to different data: it has {each.name!r}, but here is {count(games, 'game')}."
+                    f"{path} belongs to different data: it contains {each.name!r}, but this data has "
+                    f"{count(games, 'game')}."
                 )
         return {each.name: each for each in self.earlier}
 
@@ -153,8 +154,8 @@ def _task(file: Path) -> str | None:
     if any(word in folder for word in UNSUPPORTED_NAMES):
         return None
     if not folder.startswith(tuple(KINDS)):
-        place = "TASK/TRIAL/game.tw-pddl, where TASK begins with a kind of task such as pick_and_place_simple"
-        raise InvalidInput(f"{file} is not where ALFWorld keeps its games: {place}.")
+        place = "TASK/TRIAL/game.tw-pddl, where TASK begins with a task kind such as pick_and_place_simple"
+        raise InvalidInput(f"{file} is not at the path of an ALFWorld game: {place}.")
     try:
         game: Any = json.loads(file.read_text(encoding="utf-8"))
         grammar, solvable = str(game["grammar"]), game["solvable"]

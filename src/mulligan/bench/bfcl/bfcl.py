@@ -65,7 +65,7 @@ class Bfcl:
         cases = list[Case]()
         for id, dialogue in dialogues(wheel, self._category).items():
             if len(cast(list[Json], answers.get(id) or [])) != len(dialogue.turns):
-                raise InvalidInput(f"{wheel}: {id} has no answer for each of its turns.")
+                raise InvalidInput(f"{wheel}: {id} does not have an answer for every turn.")
             family = "+".join(sorted(cast(list[str], dialogue.entry["involved_classes"])))
             cases.append(Case(id, Task(dialogue.turns[0]), answers[id], family=family))
         return cases

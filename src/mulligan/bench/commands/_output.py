@@ -28,5 +28,5 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(f"The report cannot be written into {folder}: {error.strerror or error}.") from error
+        raise InvalidInput(f"The report cannot be written to {folder}: {error.strerror or error}.") from error
     say(f"{folder}: {', '.join(files)}")

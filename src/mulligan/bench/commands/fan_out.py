@@ -62,9 +62,9 @@ def fan_out(
     Each result is written to stdout as a line of JSON as soon as the task ends. Progress goes to stderr.
     """
     if (tasks is None) == (resume is None):
-        raise click.UsageError("Name a file of tasks, or a run to resume: --resume RUN.")
+        raise click.UsageError("Specify a task file, or a run to resume: --resume RUN.")
     if resume is not None and (fixed := given_options(ctx, besides=("resume", "parallel", "on", "quiet"))):
-        raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or start a new one.")
+        raise click.UsageError(f"A resumed run keeps its options: omit {', '.join(fixed)}, or start a new run.")
     progress = Progress(quiet, command="mulligan fan-out", stdout=False)
     ended: asyncio.Queue[CaseResult | None] = asyncio.Queue()
 
@@ -99,9 +99,9 @@ def _bench_options(tasks: str, options: dict[str, Any]) -> dict[str, Any]:
     """The fields of `BenchOptions` for this file and these options of the command."""
     path = Path(tasks).expanduser()
     if path.suffix not in ENDINGS:
-        raise InvalidInput(f"{tasks} is not a file of tasks: its name must end in {' or '.join(ENDINGS)}.")
+        raise InvalidInput(f"{tasks} is not a task file: its name must end in {' or '.join(ENDINGS)}.")
     if not path.is_file():
-        raise InvalidInput(f"The file of tasks {tasks} does not exist.")
+        raise InvalidInput(f"The task file {tasks} does not exist.")
     settings: dict[str, dict[str, Any]] = dict(options["settings"])
     if (judge := _judge(options)) is not None:
         settings["benchmark"] = {**settings.get("benchmark", {}), "judge": judge}

@@ -101,7 +101,7 @@ def _read(
     if _has_domains(sources):
         folder = data or os.environ.get("MULLIGAN_DATA")
         if not folder:
-            raise InvalidInput("Name a checkout of STATE-Bench: --data DIR.")
+            raise InvalidInput("Specify a STATE-Bench checkout: --data DIR.")
         benchmark = _opened("state_bench")
         assert isinstance(benchmark, HasTrajectories)
         if domain and domain not in benchmark.domains:
@@ -110,7 +110,7 @@ def _read(
         files = {one: benchmark.trajectories(at, one) for one in ([domain] if domain else benchmark.domains)}
         return {name: _in_files(paths) for name, paths in files.items()}
     if domain or (data and BFCL not in sources):
-        raise click.UsageError("--domain is only for state-bench, and --data only for state-bench and bfcl.")
+        raise click.UsageError("--domain is only for state-bench, and --data is only for state-bench and bfcl.")
     if BFCL in sources and not replay:
         raise InvalidInput("bfcl has no training trajectories, only its correct calls: add --replay.")
     paths = [Path(path) for source in sources if Path(source).exists() for path in transcripts_in(source)]

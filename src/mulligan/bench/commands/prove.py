@@ -73,10 +73,10 @@ def command(
     report shows paired differences with intervals, and the smallest difference that could have been detected.
     """
     if sum(source is not None for source in (tasks, resume, report, draft)) != 1:
-        raise click.UsageError("Name a file of tasks, or one of --resume DIR, --report DIR, --draft FILE.")
+        raise click.UsageError("Specify a task file, or use --resume DIR, --report DIR or --draft FILE.")
     if draft is not None:
         if ignored := given_options(ctx, besides=("draft",)):
-            raise click.UsageError(f"--draft runs nothing: leave out {', '.join(ignored)}.")
+            raise click.UsageError(f"--draft runs nothing: omit {', '.join(ignored)}.")
         _draft(draft)
         return
     if tasks is None and (fixed := given_options(ctx, besides=("resume", "report", "form"))):
@@ -126,7 +126,7 @@ def _compare(tasks: str | None, folder: Path | None, **options: Any) -> Proof | 
 
 def _plan(file: Path, *, agent: str | None, **options: Any) -> Plan:
     if not agent:
-        raise click.UsageError("Name the coding agent: --agent 'command:claude -p', for example.")
+        raise click.UsageError("Specify the coding agent, for example --agent 'command:claude -p'.")
     tasks, mode = read_proof(file)
     return Plan(tasks, agent.removeprefix("command:"), mode=mode, **options)
 

@@ -65,7 +65,7 @@ def command(
     if len(runs) == 1 and (stream := with_store(read_one_stream)):
         if plot or gallery:
             raise click.UsageError(
-                f"{runs[0]} is a stream: its curve is written by bench stream --resume ID --into DIR."
+                f"{runs[0]} is a stream. To write its curve: mulligan bench stream --resume ID --into DIR"
             )
         put(_rendered(stream_page(stream), stream.to_json(), form, output), output)
         return

@@ -67,11 +67,11 @@ def command(
 ) -> None:
     """Run the cases of benchmark NAME or of a task file (mine.toml)."""
     if (name is None) == (resume is None):
-        raise click.UsageError("Name a benchmark, or a run to resume: --resume RUN.")
+        raise click.UsageError("Specify a benchmark, or a run to resume: --resume RUN.")
     if resume is not None and (
         fixed := given_options(ctx, besides=("resume", "parallel", "on", "output_dir", "form", "quiet"))
     ):
-        raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or start a new one.")
+        raise click.UsageError(f"A resumed run keeps its options: omit {', '.join(fixed)}, or start a new run.")
     progress = Progress(quiet, form == "json")
     hooks = Hooks(on_case=progress.on_case, observers=(progress.on_event,), notice=progress.notice)
 

@@ -57,7 +57,7 @@ def command(
 ) -> None:
     """Use benchmark NAME's hidden tests to judge solutions that were made elsewhere."""
     if unknown := set(settings) - {"benchmark"}:
-        raise click.UsageError(f"--set {min(unknown)}.…: this command takes only benchmark.KEY=VALUE.")
+        raise click.UsageError(f"--set {min(unknown)}.…: this command accepts only benchmark.KEY=VALUE.")
     setting = Setting(settings=settings.get("benchmark", {}), **options)
     try:
         with Counting(quiet) as counting:

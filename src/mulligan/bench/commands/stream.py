@@ -74,9 +74,9 @@ def command(
     how certain the result is.
     """
     if (tasks is None) == (resume is None):
-        raise click.UsageError("Name a benchmark or a file of tasks, or a stream to resume: --resume ID.")
+        raise click.UsageError("Specify a benchmark or a task file, or a stream to resume: --resume ID.")
     if resume is not None and (fixed := given_options(ctx, besides=("resume", "into", "form", "quiet"))):
-        raise click.UsageError(f"A resumed stream keeps its options: leave out {', '.join(fixed)}.")
+        raise click.UsageError(f"A resumed stream keeps its options: omit {', '.join(fixed)}.")
     counting = Counting(quiet)
     progress = Progress(counting)
 

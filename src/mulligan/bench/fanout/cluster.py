@@ -70,7 +70,7 @@ async def on_ray(on: str, opener: Opener, cases: Cases) -> AsyncGenerator[Worker
         if place.elsewhere and parse_address(job.store)[0] == "sqlite":
             raise InvalidInput(
                 f"{on} includes other machines ({', '.join(place.elsewhere)}), which cannot reach the store "
-                f"{job.store}. Name one in PostgreSQL in MULLIGAN_STORE. See: mulligan docs stores"
+                f"{job.store}. Set MULLIGAN_STORE to a PostgreSQL store. See: mulligan docs stores"
             )
         job = replace(job, variables=variables_for(os.environ, elsewhere=bool(place.elsewhere)))
         (opener.hooks.notice or log.info)(place.summary(cases.plan.choice.parallel))
@@ -183,7 +183,7 @@ def _address(on: str) -> str:
     kind, _, rest = on.partition(":")
     if kind != HERE or not rest.strip("/"):
         raise InvalidInput(
-            f"{on!r} is not a place to run cases. Write ray (starts Ray on this machine for the run), "
+            f"{on!r} is not a place to run cases. Use ray (starts Ray on this machine for the run), "
             "ray://HOST:10001 (a cluster, through Ray's client), or ray:HOST:6379 on a machine of the cluster."
         )
     return on if rest.startswith("//") else rest
@@ -206,8 +206,8 @@ def _store_of(opener: Opener) -> str:
     kind, _ = parse_address(address)
     if kind == "memory":
         raise InvalidInput(
-            f"The store {address} is in the memory of this process, which Ray workers cannot reach: name a file or a "
-            "database in MULLIGAN_STORE."
+            f"The store {address} is in the memory of this process, which Ray workers cannot reach: set "
+            "MULLIGAN_STORE to a file or a database."
         )
     file = file_of(address)
     return str(address) if file is None else f"sqlite:///{file.expanduser().resolve()}"
@@ -223,8 +223,8 @@ def _place_of(ray: Any, on: str, cases: Cases) -> _Place:
         here = [node for node in nodes if node["NodeManagerHostname"] == socket.gethostname()]
         if not here:
             raise InvalidInput(
-                f"These cases work in folders of this machine, which is not part of {on}. Run the command on a machine "
-                "of the cluster that has the folders, or leave --on out."
+                f"These cases work in folders on this machine, which is not part of {on}. Run the command on a "
+                "machine of the cluster that has the folders, or omit --on."
             )
         nodes, node_id = here[:1], str(here[0]["NodeID"])
     cpus = sum(float(node["Resources"].get("CPU", 0)) for node in nodes)

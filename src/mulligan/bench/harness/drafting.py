@@ -48,8 +48,8 @@ def draft(folder: Path, file: Path) -> int:
         ]
     if not tasks:
         raise InvalidInput(
-            f"The bank {bank_id} has no lesson about a command that failed, so no task can be drafted. "
-            "`mulligan learn --since 30d` learns from old sessions of the project in this folder."
+            f"The bank {bank_id} has no lesson about a command that failed, so no task can be drafted. `mulligan "
+            "learn --since 30d` learns from past sessions in this folder's project."
         )
     file.write_text("\n".join([_HEAD, *tasks]), encoding="utf-8")
     return len(tasks)

@@ -45,7 +45,7 @@ async def run_exam(
         InvalidInput: an option cannot be used; no model was called yet.
     """
     if seed == 0:
-        raise InvalidInput("The seed 0 is used for the world of the unrelated control: choose another.")
+        raise InvalidInput("Seed 0 is used for the unrelated control's world: choose another seed.")
     config = load()
     arms = [read_arm(memory, config, kind="memory") for memory in memories if memory != NONE]
     if not arms or not families:

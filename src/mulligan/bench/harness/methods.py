@@ -76,7 +76,7 @@ def _method_for(of: str, methods: Mapping[str, Method], strategy: str) -> str:
     spec = _strategy(of, methods, strategy)
     several = [name for name, method in methods.items() if method.trials > 1]
     if not several:
-        raise InvalidInput(f"{of} makes one attempt per case, so a strategy has no effect: leave --strategy out.")
+        raise InvalidInput(f"{of} makes one attempt per case, so a strategy has no effect: omit --strategy.")
     return next((name for name in several if methods[name].strategy.name == spec.name), several[0])
 
 

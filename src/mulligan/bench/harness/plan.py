@@ -85,14 +85,14 @@ class CaseOptions(Course, Roles, Budget):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.restarts > 1 and self.samples is not None:
-            raise InvalidInput("restarts stop at the first solved episode and samples do not: pass only one.")
+            raise InvalidInput("restarts stop at the first solved episode, but samples do not: pass only one.")
         if scale_of(self.scale) is not None and (self.restarts > 1 or self.samples is not None):
             other = "samples" if self.samples is not None else "restarts"
-            raise InvalidInput(f"scale and {other} both make several episodes of a case: pass only one.")
+            raise InvalidInput(f"scale and {other} both make several episodes per case: pass only one.")
         if self.memory not in (None, "online", "frozen"):
             raise InvalidInput(f"'memory' must be online or frozen, not {self.memory!r}.")
         if self.agent_id and self.memory is None:
-            raise InvalidInput("'agent_id' names a bank, but 'memory' is not set: set it to online or frozen.")
+            raise InvalidInput("'agent_id' selects a bank, but 'memory' is not set: set 'memory' to online or frozen.")
         if self.memory == "online" and self.parallel > 1:
             raise InvalidInput(
                 "With an online bank, each case learns from those before it, so cases run in order, one at a time: "
@@ -100,7 +100,7 @@ class CaseOptions(Course, Roles, Budget):
             )
         if self.memory == "online" and (self.samples or 1) > 1:
             raise InvalidInput(
-                "With an online bank, the second episode of a case learns from the first, so they are not repeats: "
+                "With an online bank, the second episode of a case learns from the first, so it is not a repeat: "
                 "use a frozen bank, or bench stream with --orders."
             )
 
@@ -291,7 +291,7 @@ def open_benchmark(text: str, settings: Mapping[str, Json], sandbox: Sandbox) ->
     path = Path(text).expanduser()
     if (reader := reader_of(text)) is not None:
         if not path.is_file():
-            raise InvalidInput(f"The file of tasks {text} does not exist.")
+            raise InvalidInput(f"The task file {text} does not exist.")
         spec, data = Spec(reader), str(path.resolve())
     else:
         spec, data = parse_spec("benchmarks", plain_name(text)), None
@@ -417,7 +417,9 @@ def is_stream(run: BenchRun) -> bool:
 def refuse_stream(run: BenchRun) -> None:
     """Raises `InvalidInput` for the record of a stream, which is not a run."""
     if is_stream(run):
-        raise InvalidInput(f"{run.id} is a stream of several runs: mulligan bench stream --resume {run.id}")
+        raise InvalidInput(
+            f"{run.id} is a stream of several runs. To resume it: mulligan bench stream --resume {run.id}"
+        )
 
 
 def choice_of(options: Mapping[str, Any]) -> BenchOptions:

@@ -167,8 +167,8 @@ def read_proof(file: Path) -> tuple[tuple[ProofTask, ...], Literal["", "worktree
         raise top.wrong("mode", f"'mode' must be worktree or copy, not {mode!r}.")
     if not tables:
         raise InvalidInput(
-            f"{file} has no task: write [[task]], then name, prompt and check; or run `mulligan bench prove --draft "
-            "FILE` to draft some from this project's lessons."
+            f"{file} contains no task: add [[task]] with a name, prompt and check, or run `mulligan bench prove "
+            "--draft FILE` to draft tasks from this project's lessons."
         )
     tasks = dict[str, ProofTask]()
     banks = _Banks(top.text("bank") if "bank" in top.values else "")
@@ -238,7 +238,7 @@ def check_banks(tasks: Sequence[ProofTask]) -> None:
             if sum(reader.numbers()) == 0:
                 raise InvalidInput(
                     f"The bank {bank} has no lessons for hooks to show, so there is nothing to compare. `mulligan "
-                    "learn --since 30d` learns from old sessions of the project in this folder."
+                    "learn --since 30d` learns from past sessions in this folder's project."
                 )
 
 
@@ -283,7 +283,7 @@ class Proof:
             raise InvalidInput("repeats and seconds must be above 0.")
         check_banks(plan.tasks)
         if inside := next((task for task in plan.tasks if into.is_relative_to(_repository(task.folder))), None):
-            raise InvalidInput(f"{into} is in the project of the task {inside.name!r}: choose another folder.")
+            raise InvalidInput(f"{into} is inside the project of task {inside.name!r}: choose another folder.")
         if (into / PLAN).exists():
             raise InvalidInput(
                 f"{into} already contains a comparison. To continue it: mulligan bench prove --resume {into}"
@@ -328,10 +328,10 @@ class Proof:
             row = await self._run(run)
             if not (hooked := hooked or row.hooked):
                 raise InvalidInput(
-                    "The agent did not call Mulligan's hooks, so it got no lessons. "
-                    f"{row.halted or 'It ended normally'}; its output: {self._output(run)}. Check with `mulligan hooks "
-                    "doctor` that the hooks are installed for all of this user's projects. Then run: mulligan bench "
-                    f"prove --resume {self.into}"
+                    "The agent did not call Mulligan's hooks, so it received no lessons. "
+                    f"{row.halted or 'It ended normally'}; its output: {self._output(run)}. Use `mulligan hooks "
+                    "doctor` to check that the hooks are installed for all of this user's projects. Then run: "
+                    f"mulligan bench prove --resume {self.into}"
                 )
             on_row(run, row)
 

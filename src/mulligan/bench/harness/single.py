@@ -54,7 +54,7 @@ class Bench:
         """
         unknown = sorted(set(given) - set(BenchOptions.fields()))
         if unknown:
-            raise InvalidInput(f"A benchmark takes no option {unknown[0]!r}.")
+            raise InvalidInput(f"Benchmarks have no option {unknown[0]!r}.")
         cases: Any = given.get("cases", ())
         ids: list[str] = cases.split(",") if isinstance(cases, str) else list(cases)
         options: dict[str, Any] = {**given, "cases": ids}

@@ -333,7 +333,7 @@ class _Stream:
             raise InvalidInput("The control 'stale' needs a change in the middle of the stream, and no case has one.")
         if "unrelated" in controls:
             if self.choice.unrelated is None:
-                raise InvalidInput("The control 'unrelated' needs other tasks to learn from: name them.")
+                raise InvalidInput("The control 'unrelated' needs other tasks to learn from: specify them.")
             make_plan(self._filling_options(self.choice.arms[0], ""), self.config, sandbox)
         rests_on: dict[str, Json] = {"the cases": digest([[case.id, case.task.prompt] for case in self.cases])}
         labels = tuple(leg.label for leg in legs_of(id, self.choice))

@@ -64,7 +64,9 @@ async def result_files(prefix: str, store: Store, config: Config, start: int) ->
     sandbox = Session(config, Models(config)).sandbox(choice.sandbox)
     _, benchmark, data = open_benchmark(choice.benchmark, (choice.settings or {}).get("benchmark", {}), sandbox)
     if not isinstance(benchmark, Exports):
-        raise InvalidInput(f"Run {run.id} is of {run.benchmark}: only runs of ALFWorld have results in this format.")
+        raise InvalidInput(
+            f"Run {run.id} is a {run.benchmark} run, but only ALFWorld runs have results in this format."
+        )
     cases = benchmark.load(find_data(benchmark, data or choice.data))
     known = {case.id for case in cases}
     episodes = dict[str, Episode]()
@@ -85,4 +87,4 @@ def _write(parts: Mapping[str, Json], folder: Path) -> None:
             text = json.dumps(part, indent=2, ensure_ascii=False)
             (folder / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(f"The metrics cannot be written into {folder}: {error.strerror or error}.") from error
+        raise InvalidInput(f"The metrics cannot be written to {folder}: {error.strerror or error}.") from error

@@ -167,8 +167,8 @@ class _Item:
             facts = tuple(str(title) for title, _ in supporting)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
-                f'{where} ({id}): "context" must list titles with their sentences, and "supporting_facts" titles, each '
-                f"with the number of a sentence: {type(error).__name__}: {error}."
+                f'{where} ({id}): "context" must list titles with their sentences, and "supporting_facts" '
+                f"titles with sentence numbers: {type(error).__name__}: {error}."
             ) from None
         return cls(where, cast(str, id), cast(str, question), cast(str, answer), tuple(pages), facts)
 

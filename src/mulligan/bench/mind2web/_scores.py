@@ -68,11 +68,11 @@ class _Reader(pickle.Unpickler):
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         module = "builtins" if module_name == "__builtin__" else module_name
         if (module, global_name) not in _ALLOWED:
-            raise pickle.UnpicklingError(f"it names {module_name}.{global_name}, which scores do not need")
+            raise pickle.UnpicklingError(f"it refers to {module_name}.{global_name}, which scores do not need")
         return _ALLOWED[module, global_name]
 
     def persistent_load(self, pid: Any) -> Any:
-        raise pickle.UnpicklingError("it names an object outside the file")
+        raise pickle.UnpicklingError("it refers to an object outside the file")
 
 
 def read_ranks(file: Path) -> Mapping[str, Mapping[str, int]]:

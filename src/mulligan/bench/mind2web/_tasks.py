@@ -47,7 +47,7 @@ class WebStep:
         for id, rank in self.candidates.items():
             if rank is None:
                 raise InvalidInput(
-                    f"The step {self.id} has candidates without a rank, such as {id}: name Mind2Web's "
+                    f"The step {self.id} has candidates without a rank, such as {id}: pass Mind2Web's "
                     "scores_all_data.pkl with --scores-pickle."
                 )
             if rank < top_k:
@@ -109,7 +109,7 @@ def _task(row: Any, ranks: Mapping[str, Mapping[str, int]], where: str) -> WebTa
     if not isinstance(actions, list) or not actions:
         raise InvalidInput(f'{where} needs "actions", a list of at least one action.')
     if not isinstance(done, list) or len(cast(list[Any], done)) != len(cast(list[Any], actions)):
-        raise InvalidInput(f'{where} needs "action_reprs", a list with one string for each of its actions.')
+        raise InvalidInput(f'{where} needs "action_reprs", a list with one string per action.')
     steps = [
         _step(action, id, ranks, f"{where}, action {number}")
         for number, action in enumerate(cast(list[Any], actions), 1)

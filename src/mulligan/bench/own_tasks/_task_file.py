@@ -250,9 +250,9 @@ class _Reader:
         oracle = self._value("oracle", Table.flag) or False
         source = self._source("oracle")
         if oracle and loop is not None:
-            raise source.wrong("oracle", f"With oracle = true the answer judges in the loop: leave out {loop.name}.")
+            raise source.wrong("oracle", f"With oracle = true, the answer judges in the loop: omit {loop.name}.")
         if oracle and (hidden is None or hidden["evaluator"] != "exact_match"):
-            raise source.wrong("oracle", "With oracle = true the answer judges in the loop, but there is no answer.")
+            raise source.wrong("oracle", "With oracle = true, the answer judges in the loop, but there is no answer.")
         if oracle:
             loop = Spec("exact_match", {**hidden["settings"], "oracle": True})
         if loop is None and hidden is None:
@@ -383,7 +383,7 @@ class _Reader:
             self._files.append(path)
             return f"{path}{colon}{inner}"
         if colon and "." not in name:
-            raise table.wrong("evaluator", f"Write what {name} needs as settings = {{ … }}, not after a colon.")
+            raise table.wrong("evaluator", f"Write the settings of {name} as settings = {{ … }}, not after a colon.")
         return f"{name}{colon}{inner}"
 
     def _settings(self, table: Table, *, names_files: bool) -> dict[str, Json]:
@@ -416,7 +416,7 @@ class _Reader:
         if value not in ("text", "code"):
             raise self._source("output").wrong("output", f"output must be a string or code, not {value!r}.")
         if value == "text" and tests:
-            raise self._source("output").wrong("output", "Tests judge code: leave output out.")
+            raise self._source("output").wrong("output", "Tests judge code: omit output.")
         return value
 
 

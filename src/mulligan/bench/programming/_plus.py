@@ -109,7 +109,9 @@ def _case(file: Path, line: int, row: Mapping[str, Any]) -> Case:
     if "test" in target:
         form = _LOOP.search(str(target["test"]))
         if form is None or not _INPUTS.search(str(target["test"])):
-            raise InvalidInput(f"{file}, line {line}: 'test' is not in EvalPlus's form: inputs, and a loop over them.")
+            raise InvalidInput(
+                f"{file}, line {line}: 'test' is not in EvalPlus's format: inputs, and a loop over them."
+            )
         entry = entry or form[1]
     return Case(id, Task(prompt), {"entry_point": entry, "solution": solution, **target})
 

@@ -103,7 +103,7 @@ def head_of(file: Path, line: int, row: Mapping[str, Any], language: Language) -
         raise InvalidInput(f"{file}, line {line}: 'entry_point' should be the name of a function, not {entry!r}.")
     names = (language, {"py": "python", "rs": "rust"}[language])
     if isinstance(named := row.get("language"), str) and named not in names:
-        raise InvalidInput(f"{file}, line {line}: the language is {named!r}, but this benchmark reads {language!r}.")
+        raise InvalidInput(f"{file}, line {line}: the language is {named!r}, but this benchmark is for {language!r}.")
     return prompt, entry, text_in(str(file), line, row, "task_id", "name")
 
 
@@ -112,7 +112,7 @@ def check_unique(files: Sequence[Path], ids: Sequence[str]) -> None:
     seen = set[str]()
     for id in ids:
         if id in seen:
-            raise InvalidInput(f"{' and '.join(map(str, files))}: the id {id!r} appears twice; ids must differ.")
+            raise InvalidInput(f"{' and '.join(map(str, files))}: the id {id!r} appears twice; ids must be unique.")
         seen.add(id)
 
 

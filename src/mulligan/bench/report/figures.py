@@ -369,10 +369,10 @@ def compare(a: Recorded, b: Recorded) -> Comparison:
     data_a, data_b = data_hashes(a.run), data_hashes(b.run)
     if changed := sorted(name for name in data_a.keys() & data_b.keys() if data_a[name] != data_b[name]):
         raise InvalidInput(
-            f"{refusal}: they read different data ({', '.join(changed)}), so their cases are not the same."
+            f"{refusal}: they used different data ({', '.join(changed)}), so their cases are not the same."
         )
     if (data_a or data_b) and set(data_a.values()).isdisjoint(data_b.values()):
-        raise InvalidInput(f"{refusal}: they read different data, so they have no cases in common.")
+        raise InvalidInput(f"{refusal}: they used different data, so they have no cases in common.")
     verdicts_a, verdicts_b = _verdicts_by_case(a), _verdicts_by_case(b)
     shared = [case for case in verdicts_a if case in verdicts_b]
     if not shared:
@@ -486,7 +486,7 @@ def make_report(recorded: Sequence[Recorded], *, every_pair: bool = False) -> Re
     """
     ids = [record.run.id for record in recorded]
     if len(set(ids)) < len(ids):
-        raise InvalidInput("A run is named twice: name each run once.")
+        raise InvalidInput("A run is listed twice: list each run once.")
     runs = [RunReport(about(record.run, record.episodes.values()), figures(record), record) for record in recorded]
     pairs = [pair for pair in combinations(recorded, 2) if every_pair or pair[0] is recorded[0]]
     comparisons = [compare(a, b) for a, b in pairs]

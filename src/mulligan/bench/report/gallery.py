@@ -133,7 +133,7 @@ def file_name(recorded: Recorded, result: CaseResult, form: Form) -> str:
 def targets_of(run: BenchRun) -> Mapping[str, Json]:
     """The hidden targets by case, from the run's data. Raises `InvalidInput` if the data is missing or has changed."""
     if run.benchmark.startswith(LOG):
-        raise InvalidInput(f"Run {run.id} replays a log: look up the hidden targets there.")
+        raise InvalidInput(f"Run {run.id} replays a log: look up the hidden targets in the log.")
     config, choice = load(), choice_of(run.options)
     plan = make_plan(choice, config, Session(config, Models(config)).sandbox(choice.sandbox))
     for name, sha in plan.files.items():

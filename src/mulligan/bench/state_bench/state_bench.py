@@ -71,7 +71,7 @@ class StateBench:
             if files := sorted(folder.rglob(pattern)):
                 return files
         raise InvalidInput(
-            f"{folder} contains no training trajectories of {domain}. Pass --data the folder of a checkout of "
+            f"{folder} contains no training trajectories for {domain}. Use --data to pass a checkout of "
             "https://github.com/microsoft/STATE-Bench."
         )
 

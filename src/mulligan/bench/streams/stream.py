@@ -117,7 +117,7 @@ class Stream:
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
         if files:
-            raise InvalidInput(f"A stream generates its tasks and reads no file: leave out {files[0].name}.")
+            raise InvalidInput(f"A stream generates its tasks and reads no file: omit {files[0].name}.")
         cases = [self._case(number) for number in range(self._tasks)]
         if self._announce and self._drift < self._tasks:
             first = cases[self._drift]

@@ -211,8 +211,8 @@ def read_shop(files: Mapping[str, str]) -> Shop:
     if len(lists) + len(ours) != 1:
         names = ", ".join(name for name, _ in (*lists, *ours)) or "none"
         raise InvalidInput(
-            f"A shop needs exactly one file of products, but {len(lists) + len(ours)} were given ({names}): name a "
-            "folder with items_shuffle_1000.json, items_ins_v2_1000.json and items_human_ins.json, for example."
+            f"A shop needs exactly one product file, but {len(lists) + len(ours)} were given ({names}). Specify, "
+            "for example, a folder with items_shuffle_1000.json, items_ins_v2_1000.json and items_human_ins.json."
         )
     shop = _own_shop(*ours[0]) if ours else _webshop(*lists[0], attributes, people)
     (name, _), *_ = (*lists, *ours)
@@ -220,8 +220,8 @@ def read_shop(files: Mapping[str, str]) -> Shop:
         raise InvalidInput(f"{name}: the goal {id!r} appears twice.")
     if not shop.goals:
         raise InvalidInput(
-            f"{name} has no goal: put WebShop's items_human_ins.json into the folder of its products, and name that "
-            "folder with --data."
+            f"{name} has no goals: put WebShop's items_human_ins.json into the folder with its products, and pass "
+            "that folder with --data."
         )
     return shop
 

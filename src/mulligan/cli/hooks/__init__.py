@@ -48,7 +48,7 @@ def journal_in_use() -> Generator[None]:
         if isinstance(error, OSError) and not str(error.filename).startswith(home_path()):
             raise
         busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-        do = "Try again later." if busy else "Make the folder writable, or name another in MULLIGAN_HOME."
+        do = "Try again later." if busy else "Make the folder writable, or set MULLIGAN_HOME to another."
         raise StoreError(f"The hooks' records in {home_path()} cannot be used: {error}. {do}") from error
 
 

@@ -40,9 +40,9 @@ def command(session: str, yes: bool) -> None:
         taught = asyncio.run(_teachers(session))  # also those whose transcript was learned from by hand
         found = dict([*((one[0], one[1]) for one in taught), *((part.session, part.agent) for part in parts[::-1])])
         if not session or not found:
-            raise NotFound(f"No session begins with {session!r}. mulligan hooks status --json lists them.")
+            raise NotFound(f"No session id begins with {session!r}. To list the sessions: mulligan hooks status --json")
         if len(found) > 1:
-            raise InvalidInput(f"Several sessions begin with {session!r}: {', '.join(sorted(found))}.")
+            raise InvalidInput(f"Several session ids begin with {session!r}: {', '.join(sorted(found))}.")
         ((whole, agent),) = found.items()
         banks = {USER, *(part.project for part in parts), *(bank for _, _, bank in taught)} - {""}
         if not yes:

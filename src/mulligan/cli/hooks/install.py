@@ -45,10 +45,10 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
     """
     scope = chosen_scope(user, project, shared)
     if trust and "codex" not in (agents or install.present()):
-        raise InvalidInput("--trust is for the hooks of Codex, which this command does not install.")
+        raise InvalidInput("--trust is for Codex hooks, which this command does not install.")
     found = [agent(name) for name in agents or install.present()]
     if not found:
-        raise InvalidInput(f"No coding agent was found here. Name one: {', '.join(NAMES)}.")
+        raise InvalidInput(f"No coding agent was found here. Specify one: {', '.join(NAMES)}.")
     folder = Path.cwd()
     changes: list[tuple[CodingAgent, install.Change]] = []
     for one in found:
@@ -105,7 +105,8 @@ def _agrees(changes: Sequence[install.Change], agents: tuple[str, ...]) -> bool:
             raise
         again = " ".join(["mulligan hooks install", *agents, "--yes"])
         raise InvalidInput(
-            f"Nothing was written, because Mulligan cannot ask without a terminal. To write without asking: {again}"
+            "Nothing was written: without a terminal, Mulligan cannot ask for confirmation. To write without "
+            f"asking: {again}"
         ) from None
 
 

@@ -18,7 +18,7 @@ from mulligan.hooks.journal_file import EVERYWHERE
 def command(folder: str | None) -> None:
     """Pause the hooks in FOLDER and its subfolders (default: everywhere) until you run `hooks resume`."""
     if folder and not Path(folder).is_dir():
-        raise InvalidInput(f"{folder} is not a folder. If you name none, hooks are paused everywhere.")
+        raise InvalidInput(f"{folder} is not a folder. If you omit the folder, hooks are paused everywhere.")
     with Journal() as journal:
         journal.pause(folder or EVERYWHERE)
     where, resume = (f"in {Path(folder).resolve()}", f" {shlex.quote(folder)}") if folder else ("everywhere", "")

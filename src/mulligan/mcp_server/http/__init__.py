@@ -83,7 +83,7 @@ async def serve_http(
     local = {name: kind for kind in ("hooks", "goals") for name in SETS[kind]}
     if tool := next((name for name in local if name in select_tools(which)), ""):
         # one reads what the caller names, and any project's bank; one runs a command
-        raise InvalidInput(f"The tool `{tool}` is served over stdio only: leave `{local[tool]}` out of --tools.")
+        raise InvalidInput(f"The tool `{tool}` is served only over stdio: remove `{local[tool]}` from --tools.")
     if listening.metrics:
         require("Metrics need prometheus-client", "prometheus_client", "serve", distribution="prometheus-client")
     bound = bind(listening.host, listening.port, guarded=listening.is_guarded)

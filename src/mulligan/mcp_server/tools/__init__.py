@@ -31,7 +31,7 @@ def select_tools(which: str) -> Collection[str]:
     known = [*SETS, "all", *(tool for tools in SETS.values() for tool in tools)]
     for word in words or {which}:
         if word not in known:
-            raise InvalidInput(f"{word!r} is not a tool. Name one or more of: {', '.join(known)}.")
+            raise InvalidInput(f"{word!r} is not a tool. Use one or more of: {', '.join(known)}.")
     asked = words.union(UNASKED if "all" in words else ())
     return [tool for name, tools in SETS.items() for tool in tools if asked & {name, tool}]
 

@@ -211,7 +211,7 @@ def _parse(arguments: Mapping[str, Json]) -> _Arguments:
     for name, kind, words in (
         ("task_id", str, "the text that extract_memory returned"),
         ("retrieval_id", str, "the text that retrieve_memory returned"),
-        ("success_signal", bool, "true, false, or left out if unknown"),
+        ("success_signal", bool, "true, false, or omitted if unknown"),
         ("async_mode", bool, "true or false"),
     ):
         value = arguments.get(name)
@@ -232,7 +232,9 @@ def _answer(lessons: Json) -> Json:
     if isinstance(lessons, list):
         return {"lessons": cast(list[Json], lessons), "nothing_because": ""}
     if lessons is not None and not isinstance(lessons, dict):
-        raise InvalidInput("'lessons' must be a list of lessons, or an object with \"lessons\", as `schema` says.")
+        raise InvalidInput(
+            "'lessons' must be a list of lessons, or an object with \"lessons\", as described by `schema`."
+        )
     return cast(Json, lessons)
 
 

@@ -50,7 +50,7 @@ async def _trajectory(bank: Bank, arguments: Mapping[str, Json]) -> Episode:
     if given is None:
         raise InvalidInput("trajectory is missing: the list of steps taken, or a string that describes them.")
     if signal is not None and not isinstance(signal, bool):
-        raise InvalidInput(f"success_signal must be true, false, or left out if unknown, not {signal!r:.80}.")
+        raise InvalidInput(f"success_signal must be true, false, or omitted if unknown, not {signal!r:.80}.")
     if score is not None and (isinstance(score, bool) or not isinstance(score, int | float) or not _finite(score)):
         raise InvalidInput(f"'score' must be a number (higher is better), not {score!r:.80}.")
     if isinstance(given, str):

@@ -73,7 +73,7 @@ def parse(arguments: Mapping[str, Json] | None) -> StepRequest:
     task = arguments.get("actorInputText")
     episode, reset = _episode_id(arguments.get("episodeId")), bool(_boolean(arguments, "reset"))
     if reset and episode is not None:
-        raise InvalidInput("'reset' starts a new episode: leave 'episodeId' out, or continue it without 'reset'.")
+        raise InvalidInput("'reset' starts a new episode: omit 'episodeId', or omit 'reset' to continue the episode.")
     learn = bool(_boolean(arguments, "learn"))
     recall = arguments.get("retrievalId")
     if recall is not None and not isinstance(recall, str):

@@ -46,7 +46,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
             )
         agent_id = journal.bank_of(project_id(folder))
         if call.bound not in (None, agent_id):
-            raise InvalidInput(f"This server serves only {call.bound!r}, and not the lessons of {folder}.")
+            raise InvalidInput(f"This server serves only {call.bound!r}, not the lessons of {folder}.")
         async with project_bank(agent_id) as bank:
             of_person, patterns = await _decided_by_person(bank, journal, verdicts, call)
             for id, verdict, words in verdicts:

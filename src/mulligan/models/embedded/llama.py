@@ -105,8 +105,9 @@ def _start(load: Load) -> Server:
         return cast(Server, xllamacpp.Server(params))
     except RuntimeError as error:
         raise ModelError(
-            f"llama.cpp could not load {load.path} with a context of {load.context} tokens. Is the file complete, "
-            "does this version support its kind, and is there enough memory? MULLIGAN_DEBUG=1 shows its messages."
+            f"llama.cpp could not load {load.path} with a context of {load.context} tokens. Check that the file is "
+            "complete, that this version supports its kind, and that there is enough memory. MULLIGAN_DEBUG=1 "
+            "shows its messages."
         ) from error
 
 

@@ -53,7 +53,7 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
             return infer_embedding_model(f"{provider}:{self._model}", provider_factory=lambda _: made)
         except UserError:
             raise InvalidInput(
-                f"{self.id}: {provider} has no embedder that Mulligan knows. Use another provider, or local."
+                f"{self.id}: {provider} has no embedder that Mulligan supports. Use another provider, or local."
             ) from None
 
     async def embed(self, texts: Sequence[str]) -> Any:

@@ -25,7 +25,7 @@ def read(path: Path) -> tuple[dict[str, Any], Callable[[Any], Any], Unigram]:
     raw: Any = np.memmap(path, np.uint8, "r")
     magic, _, dim, layers, _, inner, _, _, _, _, block, count, *marks, size = HEADER.unpack_from(raw)
     if (magic, block) != (b"E5S1", BLOCK):
-        raise ValueError("it does not begin like such a file")
+        raise ValueError("it does not begin with the header of such a file")
     position = HEADER.size
     ends = raw[position : position + 4 * count + 4].view("<u4").tolist()
     position += 4 * count + 4

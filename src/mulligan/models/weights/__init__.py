@@ -197,8 +197,8 @@ class Pull:
         if free < need:
             raise ModelError(
                 f"{self.weights.name} needs {megabytes(need)} of disk space during the download, and "
-                f"{self.target.parent} has "
-                f"{megabytes(free)} free. Make room, or set MULLIGAN_MODELS to a folder on another disk."
+                f"{self.target.parent} has {megabytes(free)} free. Free some space, or set MULLIGAN_MODELS to a "
+                "folder on another disk."
             )
 
     def try_hub(self, endpoint: str, hub: tuple[str, str], joined: Path) -> int:

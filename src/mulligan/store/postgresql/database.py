@@ -93,7 +93,7 @@ class PostgresDatabase:
         try:
             given = conninfo_to_dict(address)
         except psycopg.ProgrammingError as error:
-            raise InvalidInput(f"The address of the store cannot be read: {str(error).strip()}") from error
+            raise InvalidInput(f"The store address cannot be parsed: {str(error).strip()}") from error
         self.name = f"postgresql://{given.get('host') or 'localhost'}/{given.get('dbname') or ''}"
         """The address as messages name it, without the password."""
         options = " ".join(filter(None, (str(given.get("options") or ""), _SESSION)))
@@ -310,12 +310,12 @@ def explained(error: Exception, name: str) -> StoreError:
     """Converts an error of the driver to one that says what happened, and what to do."""
     message = first_line(error)
     if isinstance(error, psycopg.errors.InsufficientPrivilege) and "row-level security" in message:
-        return StoreError(f"{name}: the role of this server may not write for this agent: {message}.")
+        return StoreError(f"{name}: this server's role may not write for this agent: {message}.")
     if isinstance(error, (psycopg.DataError, UnicodeError)):
         return StoreError(f"{name} cannot store this: {message}.")
     if isinstance(error, _TIMEOUTS):
         return StoreError(
-            f"{name} took longer than {TIMEOUT_SECONDS:g} s: {message}. Try again; see: mulligan store status"
+            f"{name} took longer than {TIMEOUT_SECONDS:g} s: {message}. Try again, or see: mulligan store status"
         )
     if isinstance(error, psycopg.OperationalError):
         return StoreError(f"{name} cannot be reached: {message}. Check that PostgreSQL is running, and the address.")

@@ -91,13 +91,14 @@ def _let_serve(db: psycopg.Connection[Any], role: str, agent: str | None) -> Non
     if existing is None:
         db.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
     elif existing[0]:
-        raise InvalidInput(f"The role {role} is a superuser or bypasses row-level security: name an ordinary role.")
+        raise InvalidInput(f"The role {role} is a superuser or bypasses row-level security: specify an ordinary role.")
     owner = db.execute(
         "SELECT pg_has_role(%s, nspowner, 'MEMBER') FROM pg_namespace WHERE nspname = 'mulligan'", (role,)
     )
     if (owns := owner.fetchone()) and owns[0]:
         raise InvalidInput(
-            f"The role {role} owns the tables, so agents would not be isolated from each other: name an ordinary role."
+            f"The role {role} owns the tables, so agents would not be isolated from each other: specify an "
+            "ordinary role."
         )
     db.execute(
         "INSERT INTO servers (role, agent) VALUES (%s, %s) ON CONFLICT (role) DO UPDATE SET agent = excluded.agent",

@@ -9,5 +9,7 @@ __all__ = ["SqliteStore", "open_address"]
 def open_address(rest: str) -> SqliteStore:
     """The store in the file that `///path` names. Raises `InvalidInput`."""
     if not rest.startswith("///") or not rest[3:]:
-        raise InvalidInput(f"'sqlite:{rest}' does not name a file: write sqlite:///mine.db, or sqlite:////tmp/mine.db.")
+        raise InvalidInput(
+            f"'sqlite:{rest}' does not specify a file: use sqlite:///mine.db, or sqlite:////tmp/mine.db."
+        )
     return SqliteStore(rest[3:])

@@ -204,8 +204,8 @@ class Database:
         except OSError as error:
             unwritable = error.errno in (errno.EROFS, errno.ENOSPC, errno.EACCES, errno.EPERM)
             raise (NoFolder if unwritable else StoreError)(
-                f"The store's folder {self.path.parent} cannot be created: {error.strerror or error}. "
-                "Name another in MULLIGAN_HOME."
+                f"The store's folder {self.path.parent} cannot be created: {error.strerror or error}. Set "
+                "MULLIGAN_HOME to another folder."
             ) from error
         # A new file is readable only by its user: it holds what people say. If it cannot be created, SQLite says why.
         with suppress(OSError):

@@ -36,7 +36,7 @@ def unreadable(what: str, why: object) -> Unreadable:
 def json_of(what: str, text: Any) -> Any:
     """Decodes the JSON in a column. what: names it in the message of `Unreadable`."""
     if not isinstance(text, str):
-        raise unreadable(what, f"its row does not contain text but a {type(text).__name__}")
+        raise unreadable(what, f"its row contains a {type(text).__name__}, not text")
     if NO_CHARACTER in text:
         raise unreadable(what, f"it is not UTF-8 (character {text.index(NO_CHARACTER)})")
     try:
@@ -49,7 +49,7 @@ def object_of(what: str, text: Any) -> dict[str, Any]:
     """Decodes the JSON object in a column, like `json_of`."""
     value = json_of(what, text)
     if not isinstance(value, dict):
-        raise unreadable(what, f"it is not an object but a {type(value).__name__}")
+        raise unreadable(what, f"it is a {type(value).__name__}, not an object")
     return cast(dict[str, Any], value)
 
 

@@ -91,8 +91,8 @@ def readable_from(migrations: int, expanding: Collection[int]) -> int:
 def newer(name: object, version: int, readable: int, known: int) -> StoreError:
     """The error for a store that this program must not use. known: the number of migrations that it knows."""
     return StoreError(
-        f"{name} was changed by a newer version of Mulligan: it has version {described(version, readable)}, and this "
-        f"one supports version {known}. Upgrade Mulligan, or name another store."
+        f"{name} was changed by a newer version of Mulligan: it has version {described(version, readable)}, and "
+        f"this one supports version {known}. Upgrade Mulligan, or use another store."
     )
 
 
@@ -154,7 +154,7 @@ def _checked_version(db: sqlite3.Connection, path: Path, migrations: tuple[Migra
         if own_transaction and db.in_transaction:
             db.execute("ROLLBACK")
     if not is_ours and (version or not is_empty):
-        raise StoreError(f"{path} is another program's database. Name another file for Mulligan's store.")
+        raise StoreError(f"{path} is another program's database. Use another file for Mulligan's store.")
     if readable > len(migrations):
         raise newer(path, version, readable, len(migrations))
     return version

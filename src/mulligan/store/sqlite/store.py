@@ -213,7 +213,9 @@ class SqliteStore:
 
     async def create(self, episode: Episode, files: Mapping[str, str] = _NO_FILES) -> None:
         if episode.trials or episode.recall or episode.stop:
-            raise StoreError(f"Episode {episode.id}: it is created as it begins; what happens to it comes as events.")
+            raise StoreError(
+                f"Episode {episode.id} must be created as it begins; what happens later is recorded as events."
+            )
         record = encoded(episode, f"Episode {episode.id}")
         await self._db.write(
             lambda db: episodes.insert(db, episode, record, files),

@@ -387,9 +387,7 @@ class Rule:
         except ValueError:
             limit = math.nan
         if not match or not math.isfinite(limit):
-            raise InvalidInput(
-                f"{text!r} does not name an evaluation. Write correctness, or correctness>=0.8, for example."
-            )
+            raise InvalidInput(f"{text!r} is not an evaluation. Use, for example, correctness or correctness>=0.8.")
         return cls(match["name"], match["sign"] or "", limit)
 
     def passes(self, evaluation: Evaluation) -> bool | None:

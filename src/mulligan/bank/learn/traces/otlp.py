@@ -219,7 +219,7 @@ def _plain(opened: IO[bytes], name: str) -> IO[bytes]:
     head = cast(Any, opened).peek(4)[:4] if hasattr(opened, "peek") else b""
     if head.startswith(_ZSTD):
         raise InvalidInput(
-            f"{name} is compressed with zstd, which cannot be read here. Decompress it first: zstd -d {name}"
+            f"{name} is compressed with zstd, which Mulligan cannot read. Decompress it first: zstd -d {name}"
         )
     return cast(IO[bytes], gzip.open(opened)) if head.startswith(_GZIP) else opened
 
@@ -241,7 +241,7 @@ def _decoded(line: bytes, at: str) -> str:
     try:
         return line.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{at}: not UTF-8 (byte {error.start}).") from error
+        raise InvalidInput(f"{at}: not valid UTF-8 (byte {error.start}).") from error
 
 
 # --- one span --------------------------------------------------------------------------------------------------------

@@ -319,7 +319,7 @@ def check(logic: Any) -> None:
                 walk(symbol)
     for text in expressions:
         if not harmless(text):
-            raise InvalidInput(f"its grammar runs {text!r}, which is more than the name of an object")
+            raise InvalidInput(f"its grammar runs {text!r}, which is not just an object's name")
 
 
 def harmless(expression: str) -> bool:
@@ -356,7 +356,7 @@ def _answer(engine: Engine, request: dict[str, Any]) -> dict[str, Any]:
             case "step":
                 return engine.step(request["command"])
             case other:
-                raise ValueError(f"there is no request {other!r}")
+                raise ValueError(f"unknown request: {other!r}")
     except InvalidInput as error:
         return {"error": str(error), "invalid": True}
     except Exception as error:

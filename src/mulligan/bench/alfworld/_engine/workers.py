@@ -72,11 +72,11 @@ class Worker:
             answer = json.loads(self._line(time.monotonic() + seconds))
         except TimeoutError:
             self.kill()
-            raise WorldError(f"The engine of ALFWorld did not answer within {seconds:g} s and was killed.") from None
+            raise WorldError(f"ALFWorld's engine did not answer within {seconds:g} s and was killed.") from None
         except (OSError, ValueError, EOFError) as error:
             output = self._end_of_stderr()
             self.kill()
-            raise WorldError(f"The engine of ALFWorld died: {output or error}") from None
+            raise WorldError(f"ALFWorld's engine died: {output or error}") from None
         if "error" in answer:
             self.kill()
             raise (InvalidInput if answer.get("invalid") else WorldError)(answer["error"])

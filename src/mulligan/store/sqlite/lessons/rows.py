@@ -241,8 +241,10 @@ def embedder_number(db: Connection, id: str, vectors: Iterable[bytes]) -> int:
         db.execute("INSERT INTO embedders (id, size) VALUES (?, ?) ON CONFLICT DO NOTHING", (id, *sizes))
         row = db.execute(query, (id,)).fetchone()
     if row is None or sizes - {row[1]}:
-        expected = f"its vectors here have {row[1]} bytes" if row else "all its vectors have one size"
-        raise StoreError(f"Vectors of {', '.join(map(str, sorted(sizes)))} bytes, said to be of {id}: {expected}.")
+        expected = f"its vectors here have {row[1]} bytes" if row else "all its vectors must have the same size"
+        raise StoreError(
+            f"Vectors of {', '.join(map(str, sorted(sizes)))} bytes do not match the embedder {id}: {expected}."
+        )
     return row[0]
 
 

@@ -429,7 +429,7 @@ def _unmerge(db: Connection, agent: int | None, id: str, by: Mapping[str, str]) 
     if merged.state == "quarantined":
         raise StoreError(
             f"Lesson {id} is quarantined, so the lessons that it was merged from are active: there is nothing to "
-            "restore. Release it, and it replaces them; or purge it."
+            "restore. Release it to replace them, or purge it."
         )
     ids = rows.reactivate_parents(db, agent, id, by)
     if not ids:
