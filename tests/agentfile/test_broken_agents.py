@@ -22,7 +22,7 @@ EDITS = {
     "colon in text": (
         "Does it.",
         "Does it: well",
-        ["AGENT.md:3: a text that contains a colon and a space must be in quotes."],
+        ["AGENT.md:3: text that contains a colon and a space must be in quotes."],
     ),
     "no space": ("name: x", "name:x", ["AGENT.md:2: a space is missing after the colon."]),
     "key without colon": (
@@ -78,10 +78,15 @@ EDITS = {
         '"1"',
         '"1" beta',
         [
-            "AGENT.md:4: this does not continue the lines above it: indent the lines of one list or mapping alike, and put a text with quotes or brackets in it in quotes as a whole."
+            "AGENT.md:4: this does not continue the lines above it: indent the lines of one list or mapping "
+            "alike, and put text that contains quotes or brackets entirely in quotes."
         ],
     ),
-    "escape": ('"1"', '"1\\d"', ["AGENT.md:4: in double quotes \\d means nothing. Write \\\\, or use single quotes."]),
+    "escape": (
+        '"1"',
+        '"1\\d"',
+        ["AGENT.md:4: in double quotes, \\d is not an escape. Write \\\\, or use single quotes."],
+    ),
     "date": ('"1"', "2026-01-01", ['AGENT.md:4: version is read as a date. Write it in quotes: "2026-01-01".']),
     "not a number": (
         "pattern:",
@@ -113,7 +118,7 @@ EDITS = {
     "control character": (
         "Does",
         "Do\x07es",
-        ["AGENT.md:3: the front matter holds a control character (U+0007). Remove it."],
+        ["AGENT.md:3: the front matter contains a control character (U+0007). Remove it."],
     ),
     "NUL": (
         "Does",
@@ -124,7 +129,8 @@ EDITS = {
         "Does it.",
         '"\\ud83d"',
         [
-            "AGENT.md:3: description holds an escape that stands for no character (\\0, or half of a pair such as \\ud83d)."
+            "AGENT.md:3: description contains an escape that represents no character (\\0, or half of a pair such "
+            "as \\ud83d)."
         ],
     ),
     "not closed": (
@@ -184,7 +190,10 @@ WHOLE: dict[str, tuple[str | bytes, list[str]]] = {
     "UTF-16": (AGENT.encode("utf-16"), ["AGENT.md:1: this file is UTF-16 text. Save it as UTF-8."]),
     "10 MB": (
         AGENT + "x" * 10_000_000,
-        ["AGENT.md: this file is too large: 10,000,070 bytes, and at most 1,000,000 are read. Is it the right one?"],
+        [
+            "AGENT.md: this file is too large: 10,000,070 bytes, but at most 1,000,000 are read. Check that it is "
+            "the right file."
+        ],
     ),
     "long front matter": (
         AGENT.replace("Does", "Does " * 20_000),
@@ -227,10 +236,16 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
             "AGENT.md: this file does not exist, so the folder is not an agent. There is agent.md: rename it to AGENT.md."
         ],
     ),
-    "act.md empty": ({"act.md": ""}, ["act.md: this file is empty. Write the system prompt: what the model is to do."]),
+    "act.md empty": (
+        {"act.md": ""},
+        ["act.md: this file is empty. Write the system prompt: what the model should do."],
+    ),
     "prompt missing": (
         {"act.md": "---\npattern: react\n---\n\n"},
-        ["act.md: this file has no text below its front matter, which is the system prompt. Say there what to do."],
+        [
+            "act.md: this file has no text below its front matter. That text is the system prompt: write what the "
+            "model should do."
+        ],
     ),
     "pattern of an agent in a step": (
         {"act.md": "---\npattern: reflexion\n---\nDo it, then call finish.\n"},
@@ -272,7 +287,8 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
     "evaluate.md": (
         {"evaluate.md": "x"},
         [
-            "evaluate.md: warning: this file is not used: reflect.md judges, or what AGENT.md names under evaluate. Remove the file."
+            "evaluate.md: warning: this file is not used: reflect.md judges, or the judge under evaluate in "
+            "AGENT.md. Remove it."
         ],
     ),
     "unused steps": (
@@ -285,7 +301,8 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
     "no prompt in AGENT.md": (
         {"AGENT.md": '---\nname: x\ndescription: Does it.\nversion: "1"\npattern: react\n---\n'},
         [
-            "AGENT.md: this file has no text below its front matter, which is the system prompt. Say there what to do.",
+            "AGENT.md: this file has no text below its front matter. That text is the system prompt: write what "
+            "the model should do.",
             "act.md: warning: this file is not used: an agent of pattern react has its prompt in AGENT.md.",
             "reflect.md: warning: this file is not used: an agent of pattern react has its prompt in AGENT.md.",
         ],
@@ -325,7 +342,8 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
         {"AGENT.md": "x", "act.md": "---\nfoo: 1\n---\n"},
         [
             "AGENT.md: this file has no front matter. Begin it with ---, then lines such as name: my-agent, then ---.",
-            "act.md: this file has no text below its front matter, which is the system prompt. Say there what to do.",
+            "act.md: this file has no text below its front matter. That text is the system prompt: write what the "
+            "model should do.",
             "act.md:2: unknown key 'foo'. Available: pattern, model, uses, max_iter, call.",
         ],
     ),
@@ -358,7 +376,7 @@ def test_what_stands_in_the_place_of_a_file(tmp_path: Path) -> None:
     agent.symlink_to("gone.md")
     assert told(read_agent(tmp_path, [], strict=True)[1], tmp_path) == [
         "AGENT.md: this is a link to a file that does not exist.",
-        "act.md: this is a folder, and must be a file.",
+        "act.md: this is a folder, but must be a file.",
         "reflect.md: this is a link that leads back to itself. Put the file itself here.",
     ]
     agent.unlink()

@@ -30,7 +30,7 @@ KEYS: list[tuple[str, list[str]]] = [
             "AGENT.md:6: model must be a string or a table (role, name, temperature, max_tokens), not 3. Write it in quotes."
         ],
     ),
-    ("model: {role: a, name: b}", ["AGENT.md:6: model takes a role or a name, not both. Keep one."]),
+    ("model: {role: a, name: b}", ["AGENT.md:6: model must be a role or a name, not both. Keep one."]),
     ("model:\n  role: ''", ["AGENT.md:7: model.role is empty. It must be a string."]),
     ("model: {temperature: 3}", ["AGENT.md:6: model.temperature must be a number from 0 to 2, not 3."]),
     ("model: {temperature: hot}", ["AGENT.md:6: model.temperature must be a number from 0 to 2, not 'hot'."]),
@@ -67,7 +67,7 @@ KEYS: list[tuple[str, list[str]]] = [
     ("evaluate: {test: a.py}", ["AGENT.md:6: evaluate needs one of tests, check and judge. Did you mean 'tests'?"]),
     (
         "evaluate:\n  tests: a.py\n  check: b",
-        ["AGENT.md:8: evaluate takes one of tests, check and judge, not tests and check. Keep one."],
+        ["AGENT.md:8: evaluate must have one of tests, check and judge, not tests and check. Keep one."],
     ),
     ("evaluate: {tests: ''}", ["AGENT.md:6: evaluate.tests is empty. It must be a string."]),
     (
@@ -218,7 +218,7 @@ def test_mistakes_of_every_sort_are_reported_at_once(tmp_path: Path) -> None:
     assert lint(tmp_path, {"AGENT.md": text}) == [
         "AGENT.md:6: name appears twice: on line 2 and here. Keep one.",
         "AGENT.md:7: max_iter must be an integer of at least 1, not 0.",
-        "AGENT.md:8: model takes a role or a name, not both. Keep one.",
+        "AGENT.md:8: model must be a role or a name, not both. Keep one.",
         "AGENT.md:9: unknown key 'memroy'. Did you mean 'memory'?",
         "AGENT.md:10: warning: the key 'env' is ignored. Set providers' keys in the environment or in .env.",
     ]

@@ -52,11 +52,11 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "circle of two": (
         {"skills/a/SKILL.md": skill("a", "uses:\n- b"), "skills/b/SKILL.md": skill("b", "uses: [a]")},
-        ["skills/b/SKILL.md:4: these skills use each other in a circle: a → b → a. Remove one of them."],
+        ["skills/b/SKILL.md:4: these skills use each other in a cycle: a → b → a. Remove one of them."],
     ),
     "circle of one": (
         {"skills/a/SKILL.md": skill("a", "uses: [a]")},
-        ["skills/a/SKILL.md:4: these skills use each other in a circle: a → a. Remove one of them."],
+        ["skills/a/SKILL.md:4: these skills use each other in a cycle: a → a. Remove one of them."],
     ),
     "two circles": (
         {
@@ -66,8 +66,8 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
             "skills/d/SKILL.md": skill("d", "uses: [b, a]"),
         },
         [
-            "skills/d/SKILL.md:4: these skills use each other in a circle: a → c → d → a. Remove one of them.",
-            "skills/d/SKILL.md:4: these skills use each other in a circle: b → c → d → b. Remove one of them.",
+            "skills/d/SKILL.md:4: these skills use each other in a cycle: a → c → d → a. Remove one of them.",
+            "skills/d/SKILL.md:4: these skills use each other in a cycle: b → c → d → b. Remove one of them.",
         ],
     ),
     "missing further on": (
@@ -144,5 +144,5 @@ def test_a_long_chain_of_skills_is_no_danger(tmp_path: Path) -> None:
     folder = write(tmp_path / "agent", {**SOUND, "act.md": "---\nuses: [s0]\n---\nfinish"})
     agent, (problem,) = read_agent(folder, [tmp_path / "all"], strict=True)
     assert agent is None
-    assert problem.message.startswith("these skills use each other in a circle: s0 → s1 → ")
+    assert problem.message.startswith("these skills use each other in a cycle: s0 → s1 → ")
     assert (problem.file.parent.name, problem.line) == (f"s{count - 1}", 4)

@@ -146,7 +146,8 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     (problem,) = read_document(path)[1]
     assert (
         problem.message
-        == "this file is too large: 1,000,000,000,000 bytes, and at most 1,000,000 are read. Is it the right one?"
+        == "this file is too large: 1,000,000,000,000 bytes, but at most 1,000,000 are read. Check that it is the "
+        "right file."
     )
 
 

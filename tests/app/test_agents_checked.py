@@ -57,7 +57,7 @@ async def refused(model: ScriptedModel) -> str:
         ("evaluate: 'contains:'\n", 6, "'contains' needs a non-empty string to look for"),
         ("evaluate:\n  check: 'true {attempt}'\n  secnds: 5\n", 8, "Did you mean 'seconds'?"),
         ("evaluate:\n  check: 'true {attempt}'\n  seconds: fast\n", 8, "must be a number, not 'fast'"),
-        ("evaluate:\n  check: 'true {attempt}'\n  seconds: -1\n", 7, "seconds must be above 0"),
+        ("evaluate:\n  check: 'true {attempt}'\n  seconds: -1\n", 7, "seconds must be greater than 0"),
         ("strategy: ./gone.py\n", 6, "agents/tried/gone.py does not exist"),
         ("strategy: reflexion:0\n", 6, "window"),
     ],

@@ -154,7 +154,10 @@ BROKEN: list[tuple[str, str]] = [
     ('{"agents": [{"lessons": 1}], "schema": 1}', "agents.0.lessons: must be a list"),
     (json.dumps(export_of(lessons=[{**LESSON, "title": 3}])), "agents.0.lessons.0.title: must be a string, not int 3"),
     (json.dumps(export_of(lessons=[{**LESSON, "title": " "}])), "agents.0.lessons.0: a lesson needs a title"),
-    (json.dumps(export_of(lessons=[{**LESSON, "confidence": 2}])), "agents.0.lessons.0: confidence is from 0 to 1"),
+    (
+        json.dumps(export_of(lessons=[{**LESSON, "confidence": 2}])),
+        "agents.0.lessons.0: confidence must be from 0 to 1",
+    ),
     (
         json.dumps(export_of(lessons=[{**LESSON, "agent_id": "b"}])),
         "agents.0.lessons.0: it belongs to another agent, 'b'",
@@ -169,7 +172,7 @@ BROKEN: list[tuple[str, str]] = [
     ),
     (
         json.dumps(export_of(links=[{"a": "l1", "b": "l2", "similarity": 1, "embedder": "e"}])),
-        "agents.0.links.0: it links a lesson that is not in the file",
+        "agents.0.links.0: it links to a lesson that is not in the file",
     ),
     (
         json.dumps(export_of(receipts=[{"id": "r", "agent_id": "b", "at": 1, "query": "q"}])),

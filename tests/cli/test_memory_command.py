@@ -114,7 +114,7 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("search", "x", "--as-of", "yesterday"), "'yesterday' is not a time"),
         (
             ("show", "nothing"),
-            "no lesson and no recall 'nothing' in this bank. To list the lessons: mulligan memory list",
+            "no lesson or recall 'nothing' in this bank. To list the lessons: mulligan memory list",
         ),
         (("list", "--as-of", "2026-01-31"), "need --notebook"),
         (("list", "--notebook", "--tag", "x"), "Leave out --tag"),

@@ -151,4 +151,4 @@ def test_without_a_terminal_it_is_refused_before_anything_runs() -> None:
     with child(stdin=subprocess.DEVNULL) as process:
         _, said = process.communicate(timeout=10)
     assert process.returncode == 1
-    assert said.decode().startswith("refused: The evaluator human asks at a terminal, and there is none here.")
+    assert said.decode().startswith("refused: The evaluator human asks at a terminal, but there is no terminal here.")

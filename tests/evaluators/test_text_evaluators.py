@@ -143,7 +143,7 @@ async def test_a_pattern_that_takes_for_ever_is_ended_and_the_verdict_unknown() 
         ({"pattern": "(a"}, r"`\(a` cannot be used: missing \), unterminated subpattern at character 1"),
         ({"pattern": "a\nb**"}, "multiple repeat at line 2, column 3"),
         ({"pattern": "a", "flags": "iz"}, "flags must be letters from aimsx, not 'z'"),
-        ({"pattern": "a", "seconds": 0}, "seconds must be above 0"),
+        ({"pattern": "a", "seconds": 0}, "seconds must be greater than 0"),
     ],
 )
 def test_a_pattern_that_is_none_is_refused_with_its_place(settings: dict[str, str], message: str) -> None:

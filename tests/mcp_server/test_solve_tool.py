@@ -238,7 +238,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"task": ""}, "'task' must be a non-empty string"),
     ({"task": 7}, "'task' must be a non-empty string"),
     ({"task": TASK, "tests": TESTS, "expected": "42"}, "tests and expected cannot both judge"),
-    ({"task": TASK, "tests": "tests.py"}, "takes the text of a test file"),
+    ({"task": TASK, "tests": "tests.py"}, "needs the text of a test file"),
     ({"task": TASK, "tests": "assert add(1"}, "line 1"),
     ({"task": TASK, "tests": {"file": "/etc/passwd"}}, "'tests' must be a non-empty string"),
     ({"task": TASK, "expected": "The"}, "cannot compare 'The'"),

@@ -129,14 +129,14 @@ async def test_the_messages_read_well(wire: Wire, naps: Naps) -> None:
                 "Invalid response from openai chat completions endpoint, expected JSON data.",
                 "The server does not use this provider's format: check the base URL.",
             ],
-            ["400 bad request.", "The provider refuses this request as it is."],
+            ["400 bad request.", "The provider rejects this request."],
             [
                 "401 Incorrect API key: [secret masked].",
                 "Check the key in OPENAI_API_KEY, and that it may use this model.",
             ],
             ["403 not allowed.", "Check the key in OPENAI_API_KEY, and that it may use this model."],
             ["404 no such model.", "Check the model's name and the base URL."],
-            ["413 too large.", "The provider refuses this request as it is."],
+            ["413 too large.", "The provider rejects this request."],
         ]
     )
 
@@ -246,7 +246,7 @@ async def test_a_server_of_the_user_that_is_down_is_answered_with_what_starts_it
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv(f"{variable}_BASE_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
         with pytest.raises(
-            ModelError, match=rf"Start the server with: {name} serve.* name it in {variable}_BASE_URL\.$"
+            ModelError, match=rf"Start the server with: {name} serve.* set {variable}_BASE_URL to its address\.$"
         ):
             await opened(f"{name}:qwen3", naps).ask(ASKED)
 

@@ -198,7 +198,7 @@ def test_without_a_terminal_it_is_refused_before_anything_is_called(tmp_path: Pa
         timeout=60,
     )
     assert ran.returncode == 2
-    assert "asks a person at a terminal, and there is none here" in ran.stderr
+    assert "asks a person at a terminal, but there is no terminal here" in ran.stderr
     assert "trial 1" not in ran.stderr
 
 

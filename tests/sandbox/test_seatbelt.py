@@ -120,6 +120,6 @@ def test_no_path_becomes_a_rule(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS has the level that is refused here")
 def test_on_other_systems_it_is_refused() -> None:
-    with pytest.raises(SandboxError, match="seatbelt is a part of macOS"):
+    with pytest.raises(SandboxError, match="seatbelt is part of macOS"):
         choose("seatbelt")
     assert "seatbelt" not in [level.name for level in usable()]

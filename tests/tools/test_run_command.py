@@ -72,5 +72,5 @@ async def test_long_output_keeps_its_head_and_its_tail(tmp_path: Path) -> None:
 
 
 def test_a_time_that_is_none() -> None:
-    with pytest.raises(InvalidInput, match="must be above 0"):
+    with pytest.raises(InvalidInput, match="must be greater than 0"):
         RunCommand(folder="/", sandbox=LocalSandbox(), seconds=0)

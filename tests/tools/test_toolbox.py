@@ -230,7 +230,10 @@ async def test_without_a_workspace() -> None:
     async with ConfiguredTools(LocalSandbox()).open(EPISODE) as box:
         for source in ("read_file", "write_file", "list_files", "run_command"):
             assert needs_workspace(source)
-            with pytest.raises(ToolError, match=rf"^{source} works on the files .* name a folder \(workspace=\)$"):
+            with pytest.raises(
+                ToolError,
+                match=rf"^{source} works on a workspace's files.* specify a folder \(workspace=\)$",
+            ):
                 await box.offer(source)
             assert (await box.call(source, source, {})).failed
         assert await box.artifacts(1) == ()

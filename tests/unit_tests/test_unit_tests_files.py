@@ -108,9 +108,9 @@ class NoSandbox:
 
 
 def test_seconds_must_be_positive() -> None:
-    with pytest.raises(InvalidInput, match="seconds must be above 0"):
+    with pytest.raises(InvalidInput, match="seconds must be greater than 0"):
         UnitTests("assert f()", sandbox=NoSandbox(), seconds=0)
-    with pytest.raises(InvalidInput, match="longest must be above 0"):
+    with pytest.raises(InvalidInput, match="longest must be greater than 0"):
         UnitTests("assert f()", sandbox=NoSandbox(), longest=0)
 
 

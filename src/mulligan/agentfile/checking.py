@@ -152,13 +152,13 @@ def _conflicts(document: Document, keys: Mapping[str, Schema]) -> list[Problem]:
             problems.append(source.problem(key, why))
     for above, table in (("model", _table(values, "model")), ("call.model", _table(call, "model"))):
         if "role" in table and "name" in table:
-            why = f"{above} takes a role or a name, not both. Keep one."
+            why = f"{above} must be a role or a name, not both. Keep one."
             problems.append(source.problem(f"{above}.name", why))
     if isinstance(evaluate, Mapping):
         judges = ("tests", "check", "judge", "evaluator")
         given = [key for key in judges if key in evaluate]
         if len(given) > 1:
-            why = f"evaluate takes one of tests, check and judge, not {' and '.join(given)}. Keep one."
+            why = f"evaluate must have one of tests, check and judge, not {' and '.join(given)}. Keep one."
             problems.append(source.problem(f"evaluate.{given[1]}", why))
         elif not given:
             near = next((said for key in cast(Mapping[str, Json], evaluate) if (said := meant(key, judges))), "")

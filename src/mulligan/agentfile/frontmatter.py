@@ -150,7 +150,7 @@ def _read_bytes(path: Path) -> bytes | str:
             return "this is a link that leads back to itself. Put the file itself here."
         raise
     if stat.S_ISDIR(status.st_mode):
-        return "this is a folder, and must be a file."
+        return "this is a folder, but must be a file."
     if not stat.S_ISREG(status.st_mode):
         return "this is neither a file nor a link to one."
     if status.st_size <= MAX_BYTES:
@@ -159,7 +159,7 @@ def _read_bytes(path: Path) -> bytes | str:
         if len(content) <= MAX_BYTES:
             return content
     size = f"{status.st_size:,} bytes" if status.st_size > MAX_BYTES else "more"
-    return f"this file is too large: {size}, and at most {MAX_BYTES:,} are read. Is it the right one?"
+    return f"this file is too large: {size}, but at most {MAX_BYTES:,} are read. Check that it is the right file."
 
 
 def _encoding_problem(path: Path, content: bytes, error: UnicodeDecodeError) -> Problem:
@@ -203,7 +203,7 @@ class _FrontMatter:
                 return self._report(node.start_mark.index, why)
             return cast(Mapping[str, Json], self._value(loader, node, ""))
         except yaml.reader.ReaderError as error:
-            why = f"the front matter holds a control character (U+{error.character:04X}). Remove it."
+            why = f"the front matter contains a control character (U+{error.character:04X}). Remove it."
             return self._report(int(error.position), why)
         except yaml.MarkedYAMLError as error:
             return self._report(*self._explain(error))
@@ -262,7 +262,7 @@ class _FrontMatter:
         if isinstance(value, float) and not math.isfinite(value):
             return self._blame(node, key, text, f"must be a number, and {text} is not one.")
         if isinstance(value, str) and _UNREADABLE.search(value):
-            why = "holds an escape that stands for no character (\\0, or half of a pair such as \\ud83d)."
+            why = "contains an escape that represents no character (\\0, or half of a pair such as \\ud83d)."
             return self._blame(node, key, _UNREADABLE.sub("\ufffd", value), why)
         return value
 
@@ -321,16 +321,16 @@ class _FrontMatter:
         if "could not find expected ':'" in problem:
             return context_index, "this line must have the form `name: value`, with a colon and a space."
         if "unknown escape" in problem:
-            return index, f"in double quotes \\{self._text[index]} means nothing. Write \\\\, or use single quotes."
+            return index, f"in double quotes, \\{self._text[index]} is not an escape. Write \\\\, or use single quotes."
         if "expected <block end>" in problem:
             why = "this does not continue the lines above it: indent the lines of one list or mapping alike"
-            return index, f"{why}, and put a text with quotes or brackets in it in quotes as a whole."
+            return index, f"{why}, and put text that contains quotes or brackets entirely in quotes."
         return index, f"the front matter is not YAML: {', '.join(part for part in (context, problem) if part)}."
 
     def _colon(self, index: int, start: int) -> tuple[int, str]:
         line_above = self._text[self._text.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
         if ": " in self._text[start:index]:
-            return index, "a text that contains a colon and a space must be in quotes."
+            return index, "text that contains a colon and a space must be in quotes."
         if line_above and re.match(r"\s*[\w-]+:[^\s]", line_above):
             return start - 1, "a space is missing after the colon."
         return index, "this key is indented further than the one above it, which already has a value."

@@ -214,7 +214,7 @@ class _Reading:
             why = "this text is not used: a reflexion agent has its prompts in act.md and reflect.md."
             self._problems.append(Problem(source.path, document.body_line, why, "warning"))
         if os.path.lexists(self._folder / "evaluate.md"):
-            why = "this file is not used: reflect.md judges, or what AGENT.md names under evaluate. Remove the file."
+            why = "this file is not used: reflect.md judges, or the judge under evaluate in AGENT.md. Remove it."
             self._unused("evaluate.md", why)
         if values is None:
             return
@@ -230,9 +230,12 @@ class _Reading:
     def _has_prompt(self, document: Document) -> bool:
         if document.body:
             return True
-        why = "this file has no text below its front matter, which is the system prompt. Say there what to do."
+        why = (
+            "this file has no text below its front matter. That text is the system prompt: write what the model "
+            "should do."
+        )
         if not document.present:
-            why = "this file is empty. Write the system prompt: what the model is to do."
+            why = "this file is empty. Write the system prompt: what the model should do."
         self._blame(document.source, "", why)
         return False
 

@@ -160,7 +160,7 @@ class Skills:
             circle = [*circle[start:-1], *circle[: start + 1]]
             user = circle[-2]
             closing = next(use for use in graph[user] if use.name == circle[-1])
-            why = f"these skills use each other in a circle: {' → '.join(circle)}. Remove one of them."
+            why = f"these skills use each other in a cycle: {' → '.join(circle)}. Remove one of them."
             self._blame(closing.source.problem(closing.key, why))
             uses_left[user].remove(circle[-1])
 

@@ -25,8 +25,8 @@ from mulligan.reflectors._editing import Choice
 from mulligan.text.plain import count
 
 NO_TERMINAL = (
-    "--edit-reflections asks a person at a terminal, and there is none here. Start it at one, or leave the option "
-    "out (to resume such a run: --no-edit-reflections)."
+    "--edit-reflections asks a person at a terminal, but there is no terminal here. Run the command in one, or "
+    "omit the option (to resume such a run: --no-edit-reflections)."
 )
 _TAKEN, _EDIT, _VETO = ("t", "take"), ("e", "edit"), ("v", "veto")
 _MIN_LESSON = 3
@@ -181,7 +181,7 @@ class AtTerminal:
         """The edited text and ""; or "" and why there is none."""
         command = editor_command()
         if not command:
-            return "", "Neither VISUAL nor EDITOR is set: write the lesson here in one line."
+            return "", "Neither VISUAL nor EDITOR is set: write the lesson here on one line."
         with tempfile.TemporaryDirectory(prefix="mulligan-") as folder:
             file = Path(folder, "lesson.txt")
             _write(file, text)

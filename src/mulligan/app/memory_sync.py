@@ -283,7 +283,7 @@ def _state(path: Path, folder: Path) -> Generator[dict[str, _LessonFile]]:
                 files = {id: _LessonFile(entry["name"], entry["raw"], entry["said"]) for id, entry in stored.items()}
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise InvalidInput(
-                    f"{path} is damaged ({error}). Remove it: the next sync compares everything again."
+                    f"{path} is damaged ({error}). Remove it; the next sync compares everything again."
                 ) from error
         try:
             yield files

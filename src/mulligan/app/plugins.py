@@ -212,8 +212,8 @@ PORTS = frozenset(
 )
 
 _HINTS = {
-    "model": "Name one with model=.",
-    "workspace": "Name a folder with workspace=.",
+    "model": "Set one with model=.",
+    "workspace": "Specify a folder with workspace=.",
     "agent": 'It needs an actor that is itself an agent: actor="command:claude -p", for example.',
 }
 
@@ -281,7 +281,7 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     if absent:
         article = "an" if absent[0][0] in "aeiou" else "a"
         raise InvalidInput(
-            f"{spec.name!r} needs {article} {absent[0]}, and there is none here. {_HINTS.get(absent[0], '')}".rstrip()
+            f"{spec.name!r} needs {article} {absent[0]}, but there is none here. {_HINTS.get(absent[0], '')}".rstrip()
         )
     try:
         return fitted(role, cls(**spec.settings, **{n: ports[n] for n in needed}))

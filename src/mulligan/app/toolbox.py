@@ -30,7 +30,7 @@ MCP = "mcp"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NO_SANDBOX = cast(Sandbox, object())
 """Enough to check settings: a tool uses no port before its first call."""
-_NO_FOLDER = "works on the files of a workspace, and there is none: name a folder (workspace=)"
+_NO_FOLDER = "works on a workspace's files, but there is no workspace: specify a folder (workspace=)"
 
 log = logging.getLogger("mulligan")
 

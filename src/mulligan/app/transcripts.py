@@ -175,7 +175,7 @@ def read_transcript(text: str, name: str, format: str | None = None) -> Transcri
     chosen = format or _recognise(text, name)
     turns = tuple(_reader(chosen).read(text, name))
     if not turns:
-        raise InvalidInput(f"{name} has no turns.")
+        raise InvalidInput(f"{name} contains no turns.")
     short = short_name(chosen)
     return Transcript(name, short, turns, agent(short).session(sample(text)) if short in NAMES else "")
 

@@ -31,7 +31,7 @@ class GoalCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            quote = 'Quote a check of several words: mulligan goal "pytest -q".'
+            quote = 'Quote a check that has several words: mulligan goal "pytest -q".'
             raise click.NoSuchOption(
                 error.option_name, f"{error.message} {quote}", error.possibilities, error.ctx
             ) from None

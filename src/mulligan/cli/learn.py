@@ -115,7 +115,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
     if wrong := _given(ctx, _NOT_OF_GIT) if from_git else _ignored(ctx, of_file=bool(files)):
         other = "since" if files or not from_git else "from-git"
         goes = f"with --{other}, not with FILE" if files else f"with FILE, not with --{other}"
-        raise InvalidInput(f"Omit {', '.join(wrong)}: these options go {goes}.")
+        raise InvalidInput(f"Omit {', '.join(wrong)}: use these options {goes}.")
     if from_git:
         ctx.exit(_from_git(given["dry_run"]))
     if files and (wrong := _given(ctx, _FOR_TRANSCRIPTS if all(traced) else _FOR_TRACES)):

@@ -273,7 +273,7 @@ async def show(bank: Bank, id: str, as_json: bool) -> None:
         try:
             receipt = await bank.receipt(id)
         except NotFound:
-            here = f"There is no lesson and no recall {id!r} in this bank."
+            here = f"There is no lesson or recall {id!r} in this bank."
             raise NotFound(f"{here} To list the lessons: mulligan memory list") from None
         lessons = await existing(bank, (*receipt.lessons, *receipt.withheld))
         emit(dumped(to_json(receipt)) if as_json else memory_words.receipt_story(receipt, lessons))

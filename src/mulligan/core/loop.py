@@ -102,7 +102,7 @@ async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, mete
             async with timeout or nullcontext():
                 match move.kind:
                     case "recall":
-                        assert roles.bank is not None, "the plan recalls, so a bank must be there"
+                        assert roles.bank is not None, "the plan recalls, so it needs a bank"
                         event = Recalled(await roles.bank.recall(episode.task, top_k=roles.top_k))
                     case "act":
                         visible = episode if move.parent is None else descent(episode, move.parent, move.trial)
@@ -118,7 +118,7 @@ async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, mete
                         feedback = replace(feedback, usage=feedback.usage + meter.usage - used)
                         event = Evaluated(move.trial, feedback)
                     case "reflect":
-                        assert roles.reflector is not None, "the plan reflects, so a reflector must be there"
+                        assert roles.reflector is not None, "the plan reflects, so it needs a reflector"
                         visible = descent(episode, move.trial, move.trial)
                         reflection = NO_REFLECTION
                         wants_reflection = _decide(roles.strategy, visible).reflect

@@ -43,7 +43,7 @@ def check(language: str, layout: str, seconds: float) -> None:
     if layout not in ("ours", "reference"):
         raise InvalidInput(f"layout must be ours or reference, not {layout!r}.")
     if seconds <= 0:
-        raise InvalidInput(f"seconds must be above 0, not {seconds}.")
+        raise InvalidInput(f"seconds must be greater than 0, not {seconds}.")
     if language == "rs":
         RustTests.ready()  # before a model is asked for code that cannot be judged here
 

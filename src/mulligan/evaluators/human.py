@@ -18,7 +18,10 @@ from mulligan.text.thoughts import output_of
 
 _CHOICE = "pass, give up, or what is wrong: "
 _UNCLEAR = frozenset({"", "y", "yes", "ok", "n", "no", "fail", "failed", "wrong"})
-NOWHERE = "The evaluator human asks at a terminal, and there is none here. Start it at one, or name another evaluator."
+NOWHERE = (
+    "The evaluator human asks at a terminal, but there is no terminal here. Run the command in one, or use another "
+    "evaluator."
+)
 _SETTLED = 0.05
 """Seconds without another line after which a pasted answer is complete."""
 

@@ -21,7 +21,7 @@ class FromOutcome:
 
     def __init__(self, *, reward: float = 1.0) -> None:
         if reward <= 0:
-            raise InvalidInput(f"reward must be above 0, not {reward}: otherwise, every attempt would pass.")
+            raise InvalidInput(f"reward must be greater than 0, not {reward}: otherwise, every attempt would pass.")
         self._reward = reward
 
     async def evaluate(self, episode: Episode) -> Feedback:

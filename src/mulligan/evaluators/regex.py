@@ -44,7 +44,7 @@ class Regex:
         if wrong := set(flags) - set("aimsx"):
             raise InvalidInput(f"regex: flags must be letters from aimsx, not {sorted(wrong)[0]!r}.")
         if seconds <= 0:
-            raise InvalidInput(f"regex: seconds must be above 0, not {seconds}.")
+            raise InvalidInput(f"regex: seconds must be greater than 0, not {seconds}.")
         try:
             self._flags = re.compile(pattern, sum(getattr(re, letter.upper()) for letter in set(flags))).flags
         except (re.error, RecursionError, OverflowError) as error:

@@ -62,7 +62,7 @@ class RustTests:
         layout: Literal["ours", "reference"] = "ours",
     ) -> None:
         if seconds <= 0:
-            raise InvalidInput(f"seconds must be above 0, not {seconds}.")
+            raise InvalidInput(f"seconds must be greater than 0, not {seconds}.")
         if memory < 16:
             raise InvalidInput(f"memory must be 16 MB or more, not {memory}.")
         if layout not in ("ours", "reference"):

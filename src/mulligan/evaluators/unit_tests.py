@@ -67,10 +67,10 @@ class UnitTests:
             raise InvalidInput(f"tests_run must be apart or beside, not {tests_run!r}.")
         for what, value in (("seconds", seconds), ("longest", longest)):
             if value is not None and value <= 0:
-                raise InvalidInput(f"{what} must be above 0, not {value}.")
+                raise InvalidInput(f"{what} must be greater than 0, not {value}.")
         if tests.endswith(".py") and "\n" not in tests:
             raise InvalidInput(
-                f"unit_tests takes the text of a test file, not its name: write tests={tests!r}, or "
+                f"unit_tests needs the text of a test file, not its name: use tests={tests!r}, or "
                 f"judge=Path({tests!r})."
             )
         self._plan = read(tests, name)

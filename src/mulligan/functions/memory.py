@@ -45,7 +45,7 @@ class Memory:
 
         The text is empty if there are no lessons, or if the bank fails, which logs a warning."""
         if not isinstance(task, str):
-            raise InvalidInput(f"'notes' takes the task as a string, not {task!r}.")
+            raise InvalidInput(f"'notes' needs the task as a string, not {task!r}.")
         bank = self.bank
         self._newest = await self._outages.tolerated("nothing is recalled", lambda: bank.recall(task), Recall(""))
         return Notes(self._newest.formatted_prompt.strip(), recall=self._newest)

@@ -217,7 +217,7 @@ def _check_protected(names: Sequence[str], place: Place) -> None:
         path = os.path.normpath(os.path.join(place.folder, name))
         if not path.startswith(os.path.join(place.folder, "")):
             raise InvalidInput(
-                f"--protect accepts files and folders inside {place.folder}, such as tests/, not {name!r}."
+                f"--protect must be files and folders inside {place.folder}, such as tests/, not {name!r}."
             )
         if not os.path.lexists(path):
             raise InvalidInput(f"--protect lists {name!r}, but {place.folder} has no such file.")

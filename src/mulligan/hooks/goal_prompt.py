@@ -86,7 +86,7 @@ def wished(line: str) -> Wish:
             else:
                 wish = replace(wish, trials=int(value))
         except ValueError:
-            raise InvalidInput(f"--{name} takes a number, not {value!r}.") from None
+            raise InvalidInput(f"--{name} must be a number, not {value!r}.") from None
         rest = rest[found.end() :]
     if rest.strip().startswith("--"):
         raise InvalidInput(

@@ -34,7 +34,8 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
         plugged = [name for name in ("claude", "codex", "gemini") if doctor.plug_in(agent(name), here)]
         if not plugged:
             nobody = (
-                "No coding agent has Mulligan's hooks here, so nothing would run the check: `mulligan hooks install`."
+                "No coding agent has Mulligan's hooks here, so nothing would run the check. To install them: "
+                "`mulligan hooks install`."
             )
             instead = " opencode has no such hook: use `mulligan goal --run opencode CHECK TASK`."
             raise InvalidInput("\n".join(not_held) or nobody + (instead if "opencode" in install.present() else ""))

@@ -374,8 +374,8 @@ def _replied(answer: Answer, reply: Tool) -> Answer:
 
 
 NO_MODEL = (
-    'No model was named. Pass one, such as "openai:gpt-6-luna" or "local", set MULLIGAN_MODEL, or write model = "…" '
-    "into mulligan.toml. The names: mulligan docs models"
+    'No model was named. Pass one, such as "openai:gpt-6-luna" or "local", set MULLIGAN_MODEL, or write model '
+    '= "…" in mulligan.toml. For the names, see: mulligan docs models'
 )
 _SAMPLING = ("temperature", "max_tokens", "seed")
 _OPTIONS = ("model", *_SAMPLING, "tools", "tool_choice", "parallel_tool_calls", "strict", "stream")

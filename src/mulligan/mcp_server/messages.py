@@ -127,7 +127,7 @@ def _count_separators(raw: bytes) -> int:
 
 def _validate(value: Any) -> types.JSONRPCMessage:
     if not isinstance(value, dict):
-        batch = " The protocol revisions served here have no batches." if isinstance(value, list) else ""
+        batch = " The protocol revisions served here do not support batches." if isinstance(value, list) else ""
         raise refused(types.INVALID_REQUEST, f"A message must be a single JSON object.{batch}")
     fields = cast("dict[str, Any]", value)
     id = _id(fields)
@@ -138,7 +138,7 @@ def _validate(value: Any) -> types.JSONRPCMessage:
     except ValidationError:
         if _is_response(fields):
             raise Refused(None) from None
-        text = 'A message needs "jsonrpc": "2.0", a string as method, and an object as params, if any.'
+        text = 'A message needs "jsonrpc": "2.0"and a string as method; params, if given, must be an object.'
         raise refused(types.INVALID_REQUEST, text, id) from None
 
 

@@ -20,8 +20,8 @@ from mulligan.text.secrets import mask
 
 MAX_CHARACTERS = 300  # of a provider's message that are shown
 _SERVERS = {
-    "ollama": "Start the server with: ollama serve. If it runs elsewhere, name it in OLLAMA_BASE_URL.",
-    "vllm": "Start the server with: vllm serve NAME. If it runs elsewhere, name it in VLLM_BASE_URL.",
+    "ollama": "Start the server with: ollama serve. If it runs elsewhere, set OLLAMA_BASE_URL to its address.",
+    "vllm": "Start the server with: vllm serve NAME. If it runs elsewhere, set VLLM_BASE_URL to its address.",
 }
 # What to do when the user's own server does not answer.
 _CATEGORIES = (
@@ -121,7 +121,7 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
                 message, "The question is too long for this model: shorten it or use another model.", retry=False
             )
         case "RequestRejected":
-            return Failure(message, "The provider refuses this request as it is.", retry=False, rejected=True)
+            return Failure(message, "The provider rejects this request.", retry=False, rejected=True)
         case "RateLimit":
             return Failure(message, "Wait a while, or lower the setting parallel.", retry=_can_retry(error), wait=wait)
         case "Timeout":
@@ -136,7 +136,7 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
             return Failure(message, "Try again later.", retry=_can_retry(error), wait=wait)
         case _ if status and status < 400:
             return Failure(
-                message, "Redirects are not followed, so that no key leaks: correct the base URL.", retry=False
+                message, "Redirects are not followed, so that no key is leaked: correct the base URL.", retry=False
             )
         case _ if status in (408, 409, 425):
             return Failure(message, "Try again later.", retry=_can_retry(error), wait=wait)
@@ -144,7 +144,7 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
             pass
     match error:
         case e.ModelHTTPError() | e.UserError():
-            return Failure(message, "The provider refuses this request as it is.", retry=False, rejected=not status)
+            return Failure(message, "The provider rejects this request.", retry=False, rejected=not status)
         case e.ModelAPIError() | e.UnexpectedModelBehavior():
             return Failure(message, _FORMAT, retry=True)
         case LookupError() | TypeError() | AttributeError() | ValueError():  # the SDK cannot process the response

@@ -92,7 +92,7 @@ def check_resumable(episode: Episode) -> None:
     if asked_by_name(episode):
         way = f"mulligan runs resume {run}, or mulligan.langgraph.resume_graph({run!r})"
     elif agent := settings.get("agent"):
-        way = f"make the same {agent} and call its resume({run!r})"
+        way = f"create the same {agent} and call its resume({run!r})"
     elif (thread := settings.get("thread")) is not None:
         way = f"compile it with the same checkpointer and call invoke(None, config) with the thread_id {thread!r}"
     else:

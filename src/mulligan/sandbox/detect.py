@@ -99,7 +99,7 @@ def fallback(level: Level) -> str:
 
 def _what_is_missing(level: Level) -> str:
     if level.seatbelt and sys.platform != "darwin":
-        return "seatbelt is a part of macOS."
+        return "seatbelt is part of macOS."
     if level.seatbelt and not os.access(seatbelt.PROGRAM, os.X_OK):
         return f"{seatbelt.PROGRAM} is missing."
     if level.landlock and not kernel.landlock_abi():

@@ -109,7 +109,7 @@ def parse_origin(url: str) -> str:
     except ValueError:
         pass
     raise InvalidInput(
-        f"--allow-origin takes an origin such as https://example.org or http://localhost:3000, not {url!r}."
+        f"--allow-origin must be an origin such as https://example.org or http://localhost:3000, not {url!r}."
     )
 
 

@@ -54,7 +54,7 @@ class IdentityProvider:
         for option, url in (("--issuer", issuer), ("--resource", resource)):
             parts = urlsplit(url)
             if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-                raise InvalidInput(f"{option} takes a URL such as https://example.org/mcp, not {url!r}.")
+                raise InvalidInput(f"{option} must be a URL such as https://example.org/mcp, not {url!r}.")
         self.issuer, self.resource = issuer, resource
         self.scopes = _scopes(scopes)
         self._file = Path(jwks).expanduser()
@@ -131,8 +131,8 @@ def _scopes(given: Sequence[str]) -> Mapping[str, str]:
         action, _, scope = one.partition("=")
         if action not in ACTIONS or action in scopes or not _SCOPE.fullmatch(scope):
             raise InvalidInput(
-                f"--scope takes ACTION=SCOPE, such as --scope write=memory.write, not {one!r}. "
-                f"Give it once for each action ({', '.join(ACTIONS)})."
+                f"--scope must have the form ACTION=SCOPE, such as --scope write=memory.write, not {one!r}. Give "
+                f"it once for each action ({', '.join(ACTIONS)})."
             )
         scopes[action] = scope
     return scopes

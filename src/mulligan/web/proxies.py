@@ -35,7 +35,9 @@ class BehindProxies:
         try:
             self._networks = [ip_network(one, strict=False) for one in proxies]
         except ValueError as error:
-            raise InvalidInput(f"--trusted-proxy takes an address such as 127.0.0.1 or 10.0.0.0/8: {error}.") from None
+            raise InvalidInput(
+                f"--trusted-proxy must be an address such as 127.0.0.1 or 10.0.0.0/8: {error}."
+            ) from None
         client: Any = ProxyHeadersMiddleware
         self._app: ASGIApp = client(app, list(map(str, self._networks)))
 

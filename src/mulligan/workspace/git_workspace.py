@@ -62,7 +62,7 @@ class GitWorkspace:
             raise InvalidInput(f"The workspace's mode must be worktree, copy or in_place, not {mode!r}.")
         for name in link:
             if os.path.isabs(name) or ".." in Path(name).parts or not name.strip("/."):
-                raise InvalidInput(f"link takes paths inside the workspace, such as .venv, not {name!r}.")
+                raise InvalidInput(f"link must be paths inside the workspace, such as .venv, not {name!r}.")
         for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
             if name in os.environ:
                 raise InvalidInput(f"{name} is set, as in a git hook: agents would work there. Unset it first.")
@@ -301,7 +301,7 @@ def _protected(place: GitCheckout, names: Sequence[str]) -> list[str]:
     paths = [os.path.relpath(os.path.join(user.folder, os.path.expanduser(name)), user.top) for name in names]
     for name, path in zip(names, paths, strict=True):
         if not name or path == "." or path.split(os.sep)[0] == "..":
-            raise InvalidInput(f"protect accepts files and folders inside {user.folder}, such as tests/, not {name!r}.")
+            raise InvalidInput(f"protect must be files and folders inside {user.folder}, such as tests/, not {name!r}.")
     return paths
 
 

@@ -282,8 +282,8 @@ class Course:
     def _differs(self, step: ClientStep, field: str, recorded: str) -> InvalidInput:
         short = recorded if len(recorded) <= 200 else f"{recorded[:200]}…"
         return InvalidInput(
-            f"Trial {step.trial} is already recorded with another {field}: {short!r}. Call again with that one, or "
-            f"continue: the expected step is {self.expected}."
+            f"Trial {step.trial} is already recorded with a different {field}: {short!r}. Call again with that "
+            f"one, or continue: the expected step is {self.expected}."
         )
 
 

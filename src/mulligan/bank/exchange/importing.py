@@ -67,9 +67,9 @@ def _contradiction(archive: Archive) -> str:
         if not lesson.id or lesson.id in ids:
             return f"{at}: the id {lesson.id} appears twice." if lesson.id else f"{at}: it has no id."
         if not lesson.title.strip() or not lesson.content.strip():
-            return f"{at}: a lesson needs a title and a content."
+            return f"{at}: a lesson needs a title and content."
         if not 0 <= lesson.confidence <= 1 or lesson.uses < 0 or lesson.support < 1:
-            return f"{at}: confidence is from 0 to 1, uses at least 0, support at least 1."
+            return f"{at}: confidence must be from 0 to 1, uses at least 0, and support at least 1."
         ids.add(lesson.id)
     for id, versions in archive.history.items():
         if id not in ids:
@@ -79,7 +79,7 @@ def _contradiction(archive: Archive) -> str:
                 return f"history.{id}.{n}: it is about another lesson."
     for n, link in enumerate(archive.links):
         if {link.a, link.b} - ids:
-            return f"links.{n}: it links a lesson that is not in the file."
+            return f"links.{n}: it links to a lesson that is not in the file."
     for n, receipt in enumerate(archive.receipts):
         if receipt.agent_id != archive.agent_id:
             return f"receipts.{n}: it belongs to another agent, {receipt.agent_id!r}."

@@ -72,7 +72,7 @@ def _fetch(source: Source, target: Path, progress: Progress, seconds: float) -> 
     free = shutil.disk_usage(target.parent).free
     if free < source.size + SPARE_BYTES:
         raise FetchError(
-            f"{source.file} needs {megabytes(source.size)}, and {target.parent} has {megabytes(free)} free."
+            f"{source.file} needs {megabytes(source.size)}, but {target.parent} has {megabytes(free)} free."
         )
 
     def report(done: int) -> None:

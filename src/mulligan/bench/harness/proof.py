@@ -280,7 +280,7 @@ class Proof:
         """
         proof = cls(replace(plan, id=secrets.token_hex(4)), into, sandbox)
         if plan.repeats < 1 or plan.seconds <= 0:
-            raise InvalidInput("repeats and seconds must be above 0.")
+            raise InvalidInput("repeats and seconds must be greater than 0.")
         check_banks(plan.tasks)
         if inside := next((task for task in plan.tasks if into.is_relative_to(_repository(task.folder))), None):
             raise InvalidInput(f"{into} is inside the project of task {inside.name!r}: choose another folder.")

@@ -298,7 +298,7 @@ class _Reader:
     def _loop_judge(self) -> Spec | None:
         """The evaluator in the loop, if one is named."""
         table = self._source(*JUDGES)
-        key = table.one_of(*JUDGES, why="only one judges in the loop. Put what judges afterwards under hidden")
+        key = table.one_of(*JUDGES, why="only one can judge in the loop. Put a judge that runs afterwards under hidden")
         if key is None:
             for source in (self._table, self._default):
                 if "settings" in source.values:
@@ -309,7 +309,7 @@ class _Reader:
 
     def _hidden_judge(self) -> Json:
         """The hidden judge, as `Entry.hidden` has it."""
-        why = "only one judges afterwards. An answer is always hidden"
+        why = "only one can judge afterwards. An answer is always hidden"
         keys = (*ANSWERS, "hidden", "hidden_tests")
         table = self._source(*keys)
         key = table.one_of(*keys, why=why)

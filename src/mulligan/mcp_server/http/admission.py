@@ -109,7 +109,7 @@ class Admission:
         if not isinstance(message.content, types.JSONRPCRequest):
             return None
         if _listens(scope) and message.content.method != messages.LISTEN:
-            text = f"The header Mcp-Method says {messages.LISTEN}, and the body does not."
+            text = f"The header Mcp-Method says {messages.LISTEN}, but the body does not."
             return refusal(400, messages.error_response(types.INVALID_REQUEST, text, message.content.id))
         if denied := self._denied(scope, message.content):
             return denied
@@ -252,4 +252,4 @@ def _too_large(head: bytes) -> Response:
 
 
 def _no_memory() -> Response:
-    return refusal(503, "The requests being served take too much memory: try again later.", retry_after="1")
+    return refusal(503, "The requests being served use too much memory: try again later.", retry_after="1")

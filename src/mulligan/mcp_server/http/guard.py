@@ -99,7 +99,9 @@ class Guard:
         if not self._policy.allows_host(header(scope, b"host")):
             return refusal(421, "This Host is not served here: use the address that the server is bound to.")
         if not self._policy.allows_origin(header(scope, b"origin")):
-            return refusal(403, "Web pages of this Origin may not call this server: --allow-origin permits them.")
+            return refusal(
+                403, "Web pages from this origin may not call this server. To permit them, use --allow-origin."
+            )
         return None
 
 
@@ -107,7 +109,7 @@ class NeedsToken:
     """Refuses requests without a valid token, and says where to get one."""
 
     def __init__(self, app: ASGIApp, identity: IdentityProvider | None) -> None:
-        reason = "A valid token is needed: Authorization: Bearer TOKEN."
+        reason = "A valid token is required: Authorization: Bearer TOKEN."
         challenge = identity.challenge("invalid_token", reason, "read") if identity else 'Bearer error="invalid_token"'
         self._app, self._refusal = app, refusal(401, reason, www_authenticate=challenge)
 
@@ -129,7 +131,7 @@ class RateLimit:
         wait = self.wait(_caller(scope), time.monotonic()) if self._rate and scope["type"] == "http" else 0.0
         app: ASGIApp = self._app
         if wait:
-            app = refusal(429, "Too many requests: send fewer a second.", retry_after=str(math.ceil(wait)))
+            app = refusal(429, "Too many requests: send fewer per second.", retry_after=str(math.ceil(wait)))
         await app(scope, receive, send)
 
     def wait(self, caller: str, now: float) -> float:

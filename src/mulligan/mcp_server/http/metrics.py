@@ -160,7 +160,7 @@ class MetricsPage:
 
     async def _answer(self, scope: Scope) -> Response:
         if scope["method"] not in ("GET", "HEAD"):
-            return refusal(405, "Metrics are read by GET.", allow="GET, HEAD")
+            return refusal(405, "Metrics can be read only with GET.", allow="GET, HEAD")
         if denied := self._denied(scope):
             return denied
         try:
@@ -189,7 +189,7 @@ class MetricsPage:
             return refusal(401, "Metrics need a token: Authorization: Bearer TOKEN.", www_authenticate="Bearer")
         others = self._identity is not None or {one.agent_id for one in self._tokens} != {token.agent_id}
         if token.agent_id is not None and others:
-            return refusal(403, "Metrics cover all agents, and this token is bound to one: it may not read them.")
+            return refusal(403, "Metrics cover all agents, but this token is bound to one, so it may not read them.")
         return None
 
 

@@ -66,7 +66,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
                     texts = [str(one.get(name, "")) for one in evidence_of(lesson) for name in ("command", *OUTPUTS)]
                     if not (given := believable(words, "\n".join((lesson.title, lesson.content, *texts)))):
                         raise InvalidInput(
-                            f"The words for {id} cannot be used: write one sentence of 12 to 240 characters. In "
+                            f"The wording for {id} cannot be used: write one sentence of 12 to 240 characters. In "
                             "backticks, quote only commands from the evidence, and do not bypass a safeguard."
                         )
                 if decision is not None:

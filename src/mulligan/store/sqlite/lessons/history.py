@@ -49,7 +49,7 @@ def as_of(db: Connection, agent: int | None, at: float) -> Sequence[Lesson]:
             if change == "used":
                 lesson = replace(lesson, uses=lesson.uses + 1, last_used=when)
             else:
-                embedded = object_of(f"A line of the history of lesson {lesson.id}", detail)
+                embedded = object_of(f"A line in the history of lesson {lesson.id}", detail)
                 lesson = replace(lesson, embedder=embedded.get("embedder"))
         return lesson
 
