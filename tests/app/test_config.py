@@ -100,7 +100,7 @@ def _nest(keys: tuple[str, ...]) -> object:
         (b"model = " + b"[" * 9999, "cannot be read: "),
         (b"seed = " + b"1" * 9999, "cannot be read: "),
         (b"[models", "Expected ']' at the end of a table declaration"),
-        (b"model = 'a'\nx = '\xff'", ":2: not UTF-8 (byte 17)"),
+        (b"model = 'a'\nx = '\xff'", ":2: not valid UTF-8 (byte 17)"),
     ],
 )
 def test_a_broken_file_is_refused_with_its_line(project: Path, file: bytes, says: str) -> None:

@@ -104,7 +104,7 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
         ),
         (("solve", "x", "--tests", "empty.py"), "empty.py contains no test"),
         (("solve", "x", "--tests", "idle.py"), "idle.py contains no test: check asserts, and nothing calls it"),
-        (("solve", "x", "--tests", "latin.py"), "latin.py:1: not UTF-8 (byte 2): save it as UTF-8"),
+        (("solve", "x", "--tests", "latin.py"), "latin.py:1: not valid UTF-8 (byte 2): save it as UTF-8"),
         (("solve", "x", "--tests", "/dev/zero"), "/dev/zero is a device, which may never end"),
         (("solve", "x", "--tests", "pipe"), "pipe is a pipe, which may never end"),
         (("solve", "x", "--tests", "nul.py"), "nul.py cannot be read as Python"),

@@ -23,7 +23,7 @@ async def test_a_place_that_is_none(tmp_path: Path, place: str) -> None:
 async def test_a_store_that_other_processes_cannot_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_STORE", "memory:")
     (tmp_path / "said.json").write_text('["right"]')
-    with pytest.raises(InvalidInput, match="The store memory: is in the memory of this process"):
+    with pytest.raises(InvalidInput, match="The store memory: is in this process's memory"):
         await run_benchmark(
             HERE, data=str(cases(tmp_path, "right")), model=f"scripted:{tmp_path / 'said.json'}", on="ray"
         )

@@ -151,7 +151,7 @@ def test_other_delimiters_are_read_from_the_import_call_or_the_header(
         ("nodes/Cell.csv", "id:number\n1\n", r"id has the unknown type 'number'\. Available: bool, boolean"),
         ("nodes/Cell.csv", "id:float\n1\n", r"the first column is the key and must be a string or an int, not float"),
         ("nodes/Cell.csv", "id,name,NAME\n1,2,3\n", r"the header has NAME twice"),
-        ("nodes/Cell.csv", "", r"Cell\.csv is empty: the first line must name the columns"),
+        ("nodes/Cell.csv", "", r"Cell\.csv is empty: the first line must contain the column names"),
         ("nodes/Cell.csv", "id:int,b:boolean\n1,yes\n", r"Cell\.csv:2: b is 'yes', which is not a valid boolean"),
         ("nodes/Cell.csv", "id:int\n9999999999999999999\n", r"which is not a valid int"),
     ],

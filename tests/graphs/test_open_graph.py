@@ -74,9 +74,9 @@ def test_procedures_that_only_read_are_named_in_mulligan_toml(
     ("where", "message"),
     [
         ("nowhere", r"There is no graph at nowhere"),
-        ("http://localhost:7474", r"The address of a graph must be one of bolt://, bolt\+s://"),
-        ("bolt://", r"The address of a graph must be one of bolt://"),
-        ("bolt://localhost:seven", r"The address of the graph is not valid"),
+        ("http://localhost:7474", r"A graph address must consist of one of bolt://, bolt\+s://"),
+        ("bolt://", r"A graph address must consist of one of bolt://"),
+        ("bolt://localhost:seven", r"The graph address is not valid"),
         ({}, r"No graph was specified\. Pass a path, a URI, or a host and port"),
         ({"user": "u"}, r"No graph was specified"),
         ({"host": "h", "port": "x"}, r"must be a number from 1 to 65535, not 'x'"),

@@ -323,7 +323,7 @@ def test_a_prefix_of_the_namespace_is_searched(store: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ({"text": "x"}, r"A lesson has no text\. An item of this store has title, "),
+        ({"text": "x"}, r"A lesson has no text\. An item in this store has title, "),
         ({"title": "x"}, "needs a content"),
         (a_lesson(" "), "needs a content"),
         (a_lesson("x", outcome="fine"), "success or failure"),

@@ -127,7 +127,7 @@ async def test_a_runnable_without_coroutines_is_asked_all_the_same() -> None:
 
 
 def test_after_three_times_it_is_over() -> None:
-    with pytest.raises(BadAnswer, match=r"3 attempts\. The last problem: call the tool"):
+    with pytest.raises(BadAnswer, match=r"3 attempts\. Last problem: call the tool"):
         ResponderWithRetries(Says(*[AIMessage("no")] * 3), refuse).respond([HumanMessage("?")])
 
 

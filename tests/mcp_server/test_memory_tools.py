@@ -352,7 +352,7 @@ async def test_texts_that_are_no_unicode_are_kept_or_refused() -> None:
         assert (await told(service, "retrieve_memory", query=odd))["status"] == "no_memories"
         for name in (odd, "x" * 201, "two\nlines"):
             said = await told(service, "retrieve_memory", query="x", agent_id=name)
-            assert said["message"].endswith("must be a name of at most 200 characters, in one line.")
+            assert said["message"].endswith("must be a name of at most 200 characters, on one line.")
         steps = [{"step": 1, "role": "assistant", "content": odd}]
         lesson = LESSON | {"steps": [1], "content": odd}
         done = await told(service, "extract_memory", trajectory=steps, query=odd, success_signal=True, lessons=[lesson])

@@ -82,8 +82,8 @@ async def test_the_task_stands_in_a_fence_and_trials_are_counted() -> None:
         ("reflexion", {"task": "t", "max_trials": "0"}, "max_trials must be an integer of at least 1, not '0'"),
         ("reflexion", {"task": "t", "max_trials": "1.5"}, "not '1.5'"),
         ("reflexion", {"task": "t", "trials": "1"}, "Did you mean 'max_trials'?"),
-        ("memory-rules", {"agent_id": "a\nb"}, "characters, in one line"),
-        ("memory-rules", {"agent_id": "a" * 5000}, "characters, in one line"),
+        ("memory-rules", {"agent_id": "a\nb"}, "characters, on one line"),
+        ("memory-rules", {"agent_id": "a" * 5000}, "characters, on one line"),
         ("x" * 5000, {}, "No prompt is called"),
     ],
 )

@@ -204,7 +204,7 @@ PROXIES = (
 def test_a_malformed_proxy_is_named_before_any_call(monkeypatch: pytest.MonkeyPatch, variable: str, proxy: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none-at-all")
     monkeypatch.setenv(variable, proxy)
-    said = rf"^The proxy in the variable {variable} cannot be used: '.*'\. Write http://HOST:PORT, or unset it\.$"
+    said = rf"^The proxy in the variable {variable} cannot be used: '.*'\. Set it to http://HOST:PORT, or unset it\.$"
     for open_one in (open_model, open_embedder):
         with pytest.raises(InvalidInput, match=said) as refused:
             open_one("openai:gpt-4o")

@@ -157,7 +157,7 @@ async def test_a_newer_file_is_refused(tmp_path: Path) -> None:
         db.execute("PRAGMA user_version = 99")
     await refused(
         tmp_path / "m.db",
-        rf"newer version of Mulligan: it has version 99, and this one supports version {len(MIGRATIONS)}\. Upgrade",
+        rf"newer version of Mulligan: it has version 99, but the installed Mulligan supports version {len(MIGRATIONS)}\. Upgrade",
     )
 
 

@@ -394,7 +394,7 @@ async def test_a_broken_span_is_an_error_with_its_line_and_number(here: Path, wh
         (b'{"traces": []}', "has no resourceSpans or resourceLogs"),
         (b"7", "must be an object, not int"),
         (b'{"resourceSpans": [\n\n}', "t.x:3: this is not JSON"),
-        (lines(ONE).encode() + b"\xff\xfe\n", "t.x:2: not UTF-8"),
+        (lines(ONE).encode() + b"\xff\xfe\n", "t.x:2: not valid UTF-8"),
     ],
 )
 async def test_a_file_that_cannot_be_read_is_refused_before_anything_is_learned(

@@ -136,8 +136,9 @@ class _Sync:
         lost = [one for id, one in self._last.items() if id not in self._files and one.name not in self._unusable]
         if len(lost) == len(self._last) > 1:
             raise InvalidInput(
-                f"All {len(lost)} files of the last sync are missing from {self._folder}. Is another branch checked "
-                "out? Nothing was changed. If you meant to remove them, retire them: mulligan memory retire ID"
+                f"All {len(lost)} files from the last sync are missing from {self._folder}. Is another branch "
+                "checked out? Nothing was changed. If you meant to remove them, retire them: mulligan memory "
+                "retire ID"
             )
 
     def _read(self, name: str, id: str, last: _LessonFile | None) -> None:

@@ -313,7 +313,7 @@ def fitted(role: str, plugin: Any) -> Any:
     for method in () if awaited else (ROLES[role].method, "decide"):
         if inspect.iscoroutinefunction(getattr(plugin, method, None)):
             name = f"{type(plugin).__name__}.{method}"
-            raise InvalidInput(f"{name} is not awaited: define it with def, not with async def.")
+            raise InvalidInput(f"{name} is not awaited: define it with def, not async def.")
     plain = [n for n in awaited if hasattr(plugin, n) and not inspect.iscoroutinefunction(getattr(plugin, n))]
     return type(type(plugin).__name__, (_Awaitable,), {})(plugin, plain) if plain else plugin
 

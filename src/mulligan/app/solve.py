@@ -71,7 +71,7 @@ def solve_sync(*args: Any, **kwargs: Any) -> Episode:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(solve(*args, **kwargs))
-    raise InvalidInput("An event loop is running here: write `await mulligan.solve(…)` instead of solve_sync.")
+    raise InvalidInput("An event loop is running here: use `await mulligan.solve(…)` instead of solve_sync.")
 
 
 @taken_by(ResumeOptions)

@@ -57,7 +57,9 @@ class Asked:
             if self.bank is not None:
                 note_bank(self.bank)
         except OSError as error:
-            raise InvalidInput(f"Trust could not be recorded: {error}. Is MULLIGAN_HOME writable?") from error
+            raise InvalidInput(
+                f"Trust could not be recorded: {error}. Check that MULLIGAN_HOME is writable."
+            ) from error
 
     def revoke(self) -> bool:
         """Removes the trust. Returns whether it was trusted."""

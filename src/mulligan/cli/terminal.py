@@ -292,7 +292,7 @@ def standard_input(what: str) -> str:
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"The {what} on standard input is not UTF-8: {error}.") from None
+        raise InvalidInput(f"The {what} on standard input is not valid UTF-8: {error}.") from None
 
 
 def _write(stream: TextIO | None, text: str) -> None:

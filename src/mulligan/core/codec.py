@@ -177,7 +177,9 @@ def _shape(hint: Any) -> _Shape:
         return _row(_shape(args[0]))
     if origin is not None and issubclass(origin, Mapping) and args[0] is str:
         return _table(_shape(args[1]))
-    raise TypeError(f"{hint} has no JSON form here; use a record, tuple[X, ...], Mapping[str, X] or a plain value")
+    raise TypeError(
+        f"{hint} cannot be represented as JSON here; use a record, tuple[X, ...], Mapping[str, X] or a plain value"
+    )
 
 
 def _record(cls: type) -> _Shape:

@@ -47,16 +47,14 @@ def check_judge(judge: Callable[..., Any], parameters: Sequence[str], of: str) -
     """
     names, by_name, open_ended = _parameters(judge)
     if not names and ANSWER not in by_name and not open_ended:
-        raise InvalidInput(
-            f"The judge {judge_name(judge)} takes no arguments: its last parameter must be for the answer."
-        )
+        raise InvalidInput(f"The judge {judge_name(judge)} takes no arguments: add a parameter for the answer.")
     available = (*parameters, "task")
     unknown = [name for name in names[:-1] if name not in available]
     unknown += [name for name in by_name if name not in available and not (name == ANSWER and not names)]
     if unknown:
         raise InvalidInput(
-            f"The judge {judge_name(judge)} asks for {', '.join(unknown)}, which {of} does not have. Its last "
-            "parameter is the answer; the names of the others must be among: "
+            f"The judge {judge_name(judge)} needs {', '.join(unknown)}, which {of} does not have. Its last "
+            "parameter receives the answer; the others must have names from: "
             f"{', '.join(dict.fromkeys(available))}."
         )
 

@@ -116,10 +116,10 @@ class Command:
         except ValueError as error:
             raise InvalidInput(f"The check {check!r} cannot be parsed: {error}.") from error
         if not self._argv:
-            raise InvalidInput("The check is empty: write check='pytest -q', for example.")
+            raise InvalidInput("The check is empty. Use, for example, check='pytest -q'.")
         self.expects: Literal["text", "code", "workspace"] = expects or ("text" if _ATTEMPT in check else "workspace")
         if self.expects == "workspace" and _ATTEMPT in check:
-            raise InvalidInput("A check of a workspace cannot use {attempt}: it runs in the changed folder.")
+            raise InvalidInput("A workspace check cannot use {attempt}: it runs in the changed folder.")
         if seconds <= 0:
             raise InvalidInput(f"The check's seconds must be greater than 0, not {seconds}.")
         self._copied: dict[str, str] = {}

@@ -39,7 +39,7 @@ def identity(value: Any) -> Json:
     try:
         return _identity(value, frozenset())
     except RecursionError:
-        raise InvalidInput("a list that contains itself has no JSON form") from None
+        raise InvalidInput("a list that contains itself cannot be represented as JSON") from None
 
 
 def name_of(function: Any) -> str:
@@ -153,7 +153,7 @@ def _pickled(value: Any, cls: type[Any], within: frozenset[int]) -> Json:
         reduce: Callable[[Any], Any] | None = copyreg.dispatch_table.get(cls)
         reduced: Any = reduce(value) if reduce is not None else value.__reduce_ex__(4)
     except Exception as error:
-        raise InvalidInput(f"{cls.__name__} has no JSON form: {error}") from error
+        raise InvalidInput(f"{cls.__name__} cannot be represented as JSON: {error}") from error
     if isinstance(reduced, str):  # the name of a global object
         return reduced
     function, args, state, items, pairs, *_ = (*reduced, None, None, None, None)

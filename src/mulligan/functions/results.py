@@ -65,13 +65,13 @@ def plain(value: Any) -> Any:
             if isinstance(value, dict):
                 return {str(key): plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         except RecursionError:
-            raise InvalidInput(f"a {type(value).__name__} that contains itself has no JSON form") from None  # pyright: ignore[reportUnknownArgumentType]
+            raise InvalidInput(f"a {type(value).__name__} that contains itself cannot be represented as JSON") from None  # pyright: ignore[reportUnknownArgumentType]
         if not _has_json_form(value):
             raise
     try:
         return [_name(value.__class__), _adapter(type(value)).dump_python(value, mode="json")]
     except Exception as error:  # a field may raise any error
-        raise InvalidInput(f"{type(value).__name__} has no JSON form: {error}") from error
+        raise InvalidInput(f"{type(value).__name__} cannot be represented as JSON: {error}") from error
 
 
 def _written(value: Any, declared: Any) -> tuple[str, str]:

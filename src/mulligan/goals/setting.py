@@ -102,7 +102,7 @@ def set_goal(
     """
     place = Place(folder)
     if wish.trials < 1 or wish.seconds <= 0 or (wish.max_seconds is not None and wish.max_seconds <= 0):
-        raise InvalidInput("--tries must be at least 1, and --max-seconds and --check-seconds above 0.")
+        raise InvalidInput("--tries must be at least 1, and --max-seconds and --check-seconds must be greater than 0.")
     id = secrets.token_hex(6)
     _check_one_judge(wish)
     check, rubric = _check(wish, id, place), _rubric(wish, place)

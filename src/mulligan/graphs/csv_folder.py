@@ -92,7 +92,7 @@ def _header(path: Path) -> list[str]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         header = next(csv.reader(file), None)
     if not header:
-        raise InvalidInput(f"{path} is empty: the first line must name the columns.")
+        raise InvalidInput(f"{path} is empty: the first line must contain the column names.")
     return header
 
 

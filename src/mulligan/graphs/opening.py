@@ -112,4 +112,4 @@ def read_tables(source: str | Path) -> Tables:
     if is_biocypher(folder):
         return biocypher_tables(folder)
     there = "is not a folder" if not folder.is_dir() else "has neither nodes/LABEL.csv nor X-header.csv files"
-    raise InvalidInput(f"{folder} {there}. For the file formats of a graph, see: mulligan docs graphs")
+    raise InvalidInput(f"{folder} {there}. For graph file formats, see: mulligan docs graphs")

@@ -5,6 +5,6 @@ from __future__ import annotations
 
 def __getattr__(name: str) -> object:
     raise ImportError(
-        f"mulligan.graphs.repair.{name} was removed: queries are compared with the schema, and are no longer "
+        f"mulligan.graphs.repair.{name} was removed: queries are now compared with the schema instead of being "
         "repaired. Use mulligan.graphs.schema_check.check_query."
     )

@@ -70,7 +70,7 @@ def settings_file(of: CodingAgent, scope: Scope, folder: Path) -> Path:
     if scope == "local" and settings.project:
         raise InvalidInput(
             f"{of.title} has no project settings that stay on this machine. Use --shared to write "
-            f"{settings.project}, which everyone with the repository gets"
+            f"{settings.project}, which everyone with the repository shares"
             + (", or --user for all your projects." if settings.user else ".")
         )
     other = "--user" if scope != "user" else "--project --shared"

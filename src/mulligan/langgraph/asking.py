@@ -232,7 +232,7 @@ async def until_valid(
             problem = str(error) or type(error).__name__
             kind = type(error) if isinstance(error, BadAnswer) else BadAnswer
         messages += correction(message, problem)
-    raise kind(f"The model gave no valid answer in {count(times, 'attempt')}. The last problem: {problem}")
+    raise kind(f"The model gave no valid answer in {count(times, 'attempt')}. Last problem: {problem}")
 
 
 def correction(message: Any, problem: str) -> list[BaseMessage]:

@@ -292,8 +292,8 @@ def _check_put(op: PutOp) -> None:
     unknown = [str(name) for name in op.value if name not in known]
     if unknown:
         raise InvalidInput(
-            f"A lesson has no {', '.join(unknown)}. An item of this store has {', '.join(known)}; put anything else in "
-            "context."
+            f"A lesson has no {', '.join(unknown)}. An item in this store has {', '.join(known)}; put anything "
+            "else in context."
         )
     for name, value in (("content", op.value.get("content")), ("title", op.value.get("title", "no need"))):
         if not isinstance(value, str) or not value.strip():
@@ -303,8 +303,8 @@ def _check_put(op: PutOp) -> None:
         raise InvalidInput(f"The context of a lesson must be an object without the key {KEYS!r} or {VALUE!r}.")
     if op.index is False or op.ttl is not None:
         raise InvalidInput(
-            "This store does not support index=False and ttl: every lesson can be found. To make it expire, put "
-            "`expires` in its value."
+            "This store does not support index=False or ttl: every lesson can be found. To make a lesson expire, "
+            "put `expires` in its value."
         )
 
 

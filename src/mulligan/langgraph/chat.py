@@ -216,7 +216,7 @@ def _image(block: dict[str, Any]) -> Image:
     given = block.get("base64")
     if not given:
         raise InvalidInput(
-            "An image is passed as a URL, but Mulligan does not fetch images. Pass the image itself, in base64."
+            "An image was passed as a URL, but Mulligan does not fetch images. Pass the image itself, in base64."
         )
     try:
         data = base64.b64decode(given, validate=True)

@@ -316,7 +316,7 @@ def _first(value: Any) -> Any:
 
 def _checked(known: Known, where: str) -> Known:
     if not known.entities:
-        raise InvalidInput(f"{where} has no entities: it describes no node of the graph.")
+        raise InvalidInput(f"{where} has no entities: it describes no nodes.")
     return known
 
 

@@ -51,7 +51,7 @@ def check_until(until: str, drafts: int = 1) -> None:
     if isinstance(drafts, bool) or not isinstance(drafts, int) or not 1 <= drafts <= MAX_DRAFTS:
         raise InvalidInput(f"drafts must be an integer from 1 to {MAX_DRAFTS}, not {drafts!r}.")
     if drafts > 1 and until == "rows":
-        raise InvalidInput("'drafts' needs judged rows: pass until='judged', or leave 'drafts' out.")
+        raise InvalidInput("'drafts' needs judged rows: pass until='judged', or omit 'drafts'.")
 
 
 class Querying:

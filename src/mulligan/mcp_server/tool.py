@@ -99,7 +99,7 @@ class Call:
         if named is not None and not name and self.bound is None:
             raise InvalidInput("The agent id is empty: pass a name, or omit it.")
         if len(name) > MAX_NAME or not name.isprintable():
-            raise InvalidInput(f"The agent id must be a name of at most {MAX_NAME} characters, in one line.")
+            raise InvalidInput(f"The agent id must be a name of at most {MAX_NAME} characters, on one line.")
         if self.bound is None:
             return name or None
         if name and name != self.bound:

@@ -112,7 +112,7 @@ def check_proxies() -> None:
         shown = value.rpartition("@")[2]
         if not usable:
             raise InvalidInput(
-                f"The proxy in the variable {name} cannot be used: {shown!r}. Write http://HOST:PORT, or unset it."
+                f"The proxy in the variable {name} cannot be used: {shown!r}. Set it to http://HOST:PORT, or unset it."
             )
         if value.startswith("socks") and find_spec("socksio") is None:
             raise InvalidInput(f"The proxy in the variable {name}, {shown!r}, needs a package: pip install socksio")

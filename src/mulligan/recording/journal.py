@@ -100,8 +100,8 @@ class StoredJournal:
         where = path(name)
         if where in self._under_way:
             raise JournalError(
-                f"Two steps {where} at once would be numbered in random order, and mixed up when the run is resumed. "
-                "Give each branch its own name: with scope(name)."
+                f"Two steps {where} at once would be numbered in random order, and mixed up when the run is "
+                "resumed. Give each branch its own name with scope(name)."
             )
         number = self._counts[where] = self._counts[where] + 1
         key = f"{where}#{number}"

@@ -25,7 +25,7 @@ def read_text(file: Path, name: str = "", *, newline: str | None = "") -> str:
             return opened.read()
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise InvalidInput(f"{name or file}:{line}: not UTF-8 (byte {error.start}): save it as UTF-8.") from error
+        raise InvalidInput(f"{name or file}:{line}: not valid UTF-8 (byte {error.start}): save it as UTF-8.") from error
     except OSError as error:
         raise InvalidInput(f"{name or file} cannot be read: {error.strerror or error}.") from error
 

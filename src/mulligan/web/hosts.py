@@ -43,7 +43,7 @@ def bind(host: str, port: int, *, guarded: bool) -> Bound:
     if not loopback and not guarded:
         raise InvalidInput(
             f"--host {host} makes the server reachable from other machines, so it needs a token: set "
-            "MULLIGAN_TOKEN to one of 16 characters or more, or omit --host to serve only this machine."
+            "MULLIGAN_TOKEN to one of at least 16 characters, or omit --host to serve only this machine."
         )
     family, address = found[0]
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, so that asyncio sets TCP_NODELAY

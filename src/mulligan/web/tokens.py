@@ -81,7 +81,7 @@ def read_metrics_token(others: Sequence[Token]) -> Token | None:
         return None
     secret = _checked(value.strip(), f"{METRICS_VARIABLE}: the token")
     if other := Token.with_secret(secret, others):
-        raise InvalidInput(f"{METRICS_VARIABLE} is the same as {other.name} of {VARIABLE}: create another one.")
+        raise InvalidInput(f"{METRICS_VARIABLE} is the same as {other.name} of {VARIABLE}: create a different one.")
     return Token("the token for metrics", secret)
 
 
@@ -104,8 +104,8 @@ def _checked(secret: str, what: str) -> str:
         raise InvalidInput(f"{what} contains characters other than letters, digits and -._~+/ (= at its end).")
     if len(secret) < MIN_LENGTH:
         raise InvalidInput(
-            f"{what} is shorter than {MIN_LENGTH} characters, and could be guessed: create one with "
-            "  python -c 'import secrets; print(secrets.token_urlsafe())'"
+            f"{what} is shorter than {MIN_LENGTH} characters and could be guessed: create one with   python -c "
+            "'import secrets; print(secrets.token_urlsafe())'"
         )
     return secret
 

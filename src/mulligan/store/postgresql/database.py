@@ -298,7 +298,7 @@ def default_scope(db: psycopg.Connection[Any], name: str) -> str:
     number, readable = version
     if number < NEWEST:
         raise StoreError(
-            f"{name} has version {number}, and this version of Mulligan needs version {NEWEST}. To upgrade it: "
+            f"{name} has version {number}, but this version of Mulligan needs version {NEWEST}. To upgrade it: "
             f"{setup_command()}"
         )
     if readable > NEWEST:
@@ -318,5 +318,5 @@ def explained(error: Exception, name: str) -> StoreError:
             f"{name} took longer than {TIMEOUT_SECONDS:g} s: {message}. Try again, or see: mulligan store status"
         )
     if isinstance(error, psycopg.OperationalError):
-        return StoreError(f"{name} cannot be reached: {message}. Check that PostgreSQL is running, and the address.")
+        return StoreError(f"{name} cannot be reached: {message}. Check the address, and that PostgreSQL is running.")
     return StoreError(f"{name}: {message}.")

@@ -76,7 +76,7 @@ def _migrate(db: psycopg.Connection[Any]) -> int:
     version = row[0] if row else 0
     if version > NEWEST:
         raise StoreError(
-            f"The store has version {version}, and this version of Mulligan needs version {NEWEST}: upgrade Mulligan."
+            f"The store has version {version}, but this version of Mulligan needs version {NEWEST}: upgrade Mulligan."
         )
     for script in _SCRIPTS[version:]:
         db.execute(script.read_bytes())

@@ -36,7 +36,7 @@ def insert(db: Connection, episode: Episode, record: str, files: Mapping[str, st
         (episode.id, episode.run, SCHEMA, record, agent_column(episode)),
     )
     if not added.rowcount:
-        raise StoreError(f"An episode {episode.id!r} already exists; an id can be used only once.")
+        raise StoreError(f"Episode {episode.id!r} already exists; an id can be used only once.")
     n = row(db, episode.id)
     keep(db, n, images)
     for name, text in files.items():

@@ -46,7 +46,7 @@ class SqliteBenches:
 
         def work(db: Connection) -> None:
             if not db.execute(insert, row).rowcount:
-                raise StoreError(f"A run {run.id!r} already exists; an id can be used only once.")
+                raise StoreError(f"Run {run.id!r} already exists; an id can be used only once.")
 
         await self._db.write(work, alone=_bench_lock(run.id))
 

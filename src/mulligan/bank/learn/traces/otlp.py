@@ -250,7 +250,7 @@ def _decoded(line: bytes, at: str) -> str:
 def _span(row: Mapping[str, Json], about: Mapping[str, Json], at: str) -> Span:
     trace, id = _id(row, "traceId", 32, at), _id(row, "spanId", 16, at)
     if not trace or not id:
-        raise InvalidInput(f"{at}: it has no {'spanId' if trace else 'traceId'}.")
+        raise InvalidInput(f"{at}: {'spanId' if trace else 'traceId'} is missing.")
     status = _table(row.get("status") or {}, f"{at}, status")
     code = status.get("code")
     said = status.get("message")
@@ -287,7 +287,7 @@ def _printed_span(row: Mapping[str, Json], at: str) -> Span:
     }
     trace, id, parent = _id(ids, "traceId", 32, at), _id(ids, "spanId", 16, at), _id(ids, "parentSpanId", 16, at)
     if not trace or not id:
-        raise InvalidInput(f"{at}: it has no {'span_id' if trace else 'trace_id'}.")
+        raise InvalidInput(f"{at}: {'span_id' if trace else 'trace_id'} is missing.")
     resource = _table(_table(row.get("resource") or {}, at).get("attributes") or {}, at)
     events: list[SpanEvent] = []
     for n, one in enumerate(_list(row, "events", at), 1):

@@ -61,7 +61,7 @@ def act(notes: Notes) -> str:
     Checks are used in the order in which facts count. A check that fits no remaining value is out of date, and ignored.
     """
     name = _NAME.search(notes.own)
-    assert name is not None, f"this is not a task of the stream: {notes.task!r}"
+    assert name is not None, f"this is not a task from the stream: {notes.task!r}"
     convention = next(one for one in conventions() if one.suffix == name[2])
     candidates, value = convention.values, convention.plain
     for part in (notes.own, notes.recalled, notes.marked):

@@ -66,7 +66,7 @@ def job_of(task: str) -> tuple[Operation, str, str]:
         pattern = operation.job.replace("{id}", r"(?P<id>\d+)").replace("{more}", r"(?P<more>\d+)")
         if match := re.search(pattern, task):
             return operation, match["id"], match.groupdict().get("more", "")
-    raise AssertionError(f"this is not a task of the stream: {task!r}")
+    raise AssertionError(f"this is not a task from the stream: {task!r}")
 
 
 def call_of(operation: Operation, fields: Mapping[str, str]) -> str:

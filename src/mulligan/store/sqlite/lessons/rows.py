@@ -159,7 +159,7 @@ def prepare_addition(agent_id: str, entry: Addition) -> tuple[Addition, str]:
         raise StoreError("A lesson without an id cannot be stored: give it one.")
     vectors: Mapping[Part, bytes] = {} if lesson.state == "superseded" else entry.vectors
     if vectors and not lesson.embedder:
-        raise StoreError(f"Lesson {lesson.id} has vectors: name their embedder.")
+        raise StoreError(f"Lesson {lesson.id} has vectors: specify their embedder.")
     lesson = replace(lesson, embedder=lesson.embedder if vectors else None)
     return replace(entry, lesson=lesson, vectors=vectors), encoded(lesson, f"Lesson {lesson.id}")
 
@@ -169,7 +169,7 @@ def insert(db: Connection, agent: int, entry: Addition, text: str, detail: Json 
     lesson = entry.lesson
     n = add_row(db, lesson, agent, 0, n=None, fingerprint=entry.fingerprint, terms=entry.terms)
     if n is None:
-        raise StoreError(f"A lesson {lesson.id!r} already exists; an id can be used only once.")
+        raise StoreError(f"Lesson {lesson.id!r} already exists; an id can be used only once.")
     set_row(db, n, version=append_line(db, agent, n, "added", text, detail))
     if entry.keys:
         set_keys(db, n, entry.keys)
