@@ -147,7 +147,7 @@ def test_a_file_that_is_not_toml_says_so(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     agent, problems = read_agent(path, [], strict=False)
     assert agent is None
-    assert [problem.message.partition(":")[0] for problem in problems] == ["this file is not TOML"]
+    assert [problem.message.partition(":")[0] for problem in problems] == ["this file is not valid TOML"]
 
 
 def test_the_files_of_three_programs_are_found(tmp_path: Path) -> None:

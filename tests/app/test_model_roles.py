@@ -142,8 +142,8 @@ def test_an_unknown_role_is_refused_with_the_nearest(project: Path) -> None:
         ("[models.thinker]\nmax_tokens = 0", ":2: max_tokens must be an integer"),
         ("[models.thinker]\nname = ''", ":2: The name must be a model name"),
         ("[models.thinker]\ntimeout = 0", ":2: The model setting 'timeout' must be more than 0"),
-        ("[models]\nthinker = 'worker'", ":2: 'worker' is a role; name the model itself"),
-        ("model = 'thinker'", ":1: 'thinker' is a role; name the model itself"),
+        ("[models]\nthinker = 'worker'", ":2: 'worker' is a role. Specify the model itself"),
+        ("model = 'thinker'", ":1: 'thinker' is a role. Specify the model itself"),
         ("models = 3", "[models] must be a table"),
     ],
 )

@@ -432,5 +432,5 @@ def test_solve_sync_for_code_without_a_loop(store: SqliteStore) -> None:
 
 
 async def test_solve_sync_says_so_inside_a_running_loop() -> None:
-    with pytest.raises(InvalidInput, match="write `await"):
+    with pytest.raises(InvalidInput, match="use `await"):
         mulligan.solve_sync("Write double(x).")

@@ -72,5 +72,5 @@ async def test_a_merge_of_no_temperature_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [{"similarity": 0.0}, {"similarity": 1.5}, {"least": 1}])
 async def test_settings_that_cannot_work_are_refused(tmp_path: Path, given: dict[str, float]) -> None:
     async with a_bank(tmp_path / "m.db") as bank:
-        with pytest.raises(InvalidInput, match="Related lessons"):
+        with pytest.raises(InvalidInput, match="For related lessons"):
             await bank.related(**given)  # pyright: ignore[reportArgumentType]

@@ -134,7 +134,7 @@ def test_an_error_without_a_network_says_what_else_to_do(tmp_path: Path) -> None
     assert str(refused.value) == (
         f"file.jsonl could not be fetched from {url}: 127.0.0.1 cannot be reached from here (Connection refused). "
         "If you already have the file, pass it with --data, or set MULLIGAN_DATA to a folder that contains "
-        "file.jsonl in it."
+        "file.jsonl."
     )
     with pytest.raises(FetchError, match=r"nowhere\.invalid cannot be reached from here \((?!<urlopen)"):
         fetch(pinned("http://nowhere.invalid/file.jsonl"), tmp_path)

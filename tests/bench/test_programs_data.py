@@ -76,7 +76,7 @@ def test_a_canonical_solution_that_is_null_is_none(tmp_path: Path) -> None:
 
 
 def test_an_id_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="'a' appears twice; ids must differ"):
+    with pytest.raises(InvalidInput, match="'a' appears twice; ids must be unique"):
         Programs(judges=Judge()).load([written(tmp_path, GOOD, GOOD)])
 
 

@@ -88,7 +88,7 @@ def test_names_of_files_and_options_that_cannot_be(mulligan: Run, here: Path) ->
         (("none.jsonl",), "The task file none.jsonl does not exist."),
         ((), "Specify a task file, or a run to resume"),
         (("--resume", "b1", "--seed", "1"), "No such option"),
-        (("--resume", "b1", "-n", "1"), "leave out --tries"),
+        (("--resume", "b1", "-n", "1"), "omit --tries"),
     ):
         ended = mulligan("fan-out", *arguments)
         assert (ended.status, why in ended.err) == (2, True), ended.err

@@ -223,7 +223,7 @@ def test_what_is_set_is_listed_and_holds(mulligan: Run, place: Path) -> None:
         (("rebind", "--folder", "gone"), "'gone' does not exist"),
         (("set", "wish"), "wish"),
         (("install", "claude", "--trust", "--yes"), "--trust is for Codex hooks"),
-        (("prove", "--draft", "t.toml", "--agent", "claude", "--repeats", "2"), "leave out --agent, --repeats"),
+        (("prove", "--draft", "t.toml", "--agent", "claude", "--repeats", "2"), "omit --agent, --repeats"),
         (("resume",), "Hooks are not paused everywhere. There is no pause."),
     ],
 )
@@ -340,7 +340,7 @@ def test_a_session_is_known_by_the_id_in_its_transcript(mulligan: Run, place: Pa
 )
 def test_options_that_would_do_nothing_are_refused(mulligan: Run, arguments: tuple[str, ...], named: str) -> None:
     ended = mulligan("learn", *arguments)
-    assert (ended.status, f"Leave out {named}" in ended.err or f", {named}" in ended.err) == (2, True), ended.err
+    assert (ended.status, f"Omit {named}" in ended.err or f", {named}" in ended.err) == (2, True), ended.err
 
 
 @pytest.mark.parametrize(

@@ -100,11 +100,11 @@ def test_a_file_of_logs_beside_the_traces(mulligan: Run, here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("t.jsonl", "chat.json"), "chat.json is not a file of traces"),
+        (("t.jsonl", "chat.json"), "chat.json is not a trace file"),
         (("t.jsonl", "--outcome", "success"), "Omit --outcome: these options are for transcripts"),
         (("chat.json", "--judge", "contains:x"), "Omit --judge: these options are for traces"),
         (("t.jsonl", "--by-agent", "--agent-id", "a"), "--bank or --by-agent"),
-        (("t.jsonl", "--evaluation", ">=1"), "does not name an evaluation"),
+        (("t.jsonl", "--evaluation", ">=1"), "is not an evaluation"),
         (("t.jsonl", "--judge", "contans:x"), "contains"),
         (("t.jsonl", "--judge", "model_judge"), "needs a model"),
         (("cut.jsonl",), "cut.jsonl:2: this is not JSON"),

@@ -117,7 +117,7 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
             "no lesson or recall 'nothing' in this bank. To list the lessons: mulligan memory list",
         ),
         (("list", "--as-of", "2026-01-31"), "need --notebook"),
-        (("list", "--notebook", "--tag", "x"), "Leave out --tag"),
+        (("list", "--notebook", "--tag", "x"), "Omit --tag"),
         (("history", "x", "--by", "mcp"), "omit ID"),
         (("merge", "x", "y", "--undo"), "Specify one merged lesson"),
         (("history", "nothing"), "mulligan memory list"),

@@ -87,8 +87,8 @@ def test_a_dry_run_shows_what_is_found_and_keeps_nothing(mulligan: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "Name a FILE"),
-        (("x", "--since", "1d"), "Name a FILE"),
+        ((), "Specify a FILE"),
+        (("x", "--since", "1d"), "Specify a FILE"),
         (("--since", "soon"), "not a time span"),
         (("--since", "²d"), "not a time span"),
     ],

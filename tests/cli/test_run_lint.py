@@ -109,7 +109,7 @@ def test_standard_input_is_the_task(process: Mulligan, here: Path, script: str) 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("my-reflexion",), "Name the task"),
+        (("my-reflexion",), "Specify the task"),
         (("my-reflexion", " "), "The task is empty"),
         (("my-reflexio", "t"), "Did you mean 'my-reflexion'?"),
         (("./nowhere", "t"), "does not exist"),

@@ -414,7 +414,7 @@ def test_a_file_of_tests_judges_from_a_copy(place: Folder) -> None:
         ("python3 check.py", {"protect": ("../outside",)}, "inside"),
         ("python3 check.py", {"trials": 0}, "at least 1"),
         ("python3 -m no_such_module_of_tests_pytes", {}, "cannot judge here"),
-        ("", {}, "Name a check"),
+        ("", {}, "Specify a check"),
     ],
 )
 def test_what_can_be_no_goal_is_refused_and_leaves_the_old_one(

@@ -585,4 +585,4 @@ def test_no_cell_of_a_csv_is_a_formula(asking: Asking) -> None:
 def test_events_have_the_rows_already(asking: Asking) -> None:
     ended = asking(said(draft(GOOD)), *JUDGED, "--json", "--format", "csv")
     assert ended.status == 2
-    assert "leave out --format" in ended.err
+    assert "omit --format" in ended.err

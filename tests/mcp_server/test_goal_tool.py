@@ -63,5 +63,5 @@ def test_whatever_changes_a_goal_is_refused_and_recorded(place: Folder, action: 
 def test_it_is_served_when_it_is_named_and_over_stdio_only() -> None:
     assert "goal" not in select_tools("all")
     assert select_tools("goals") == ["goal"]
-    with pytest.raises(InvalidInput, match="stdio only"):
+    with pytest.raises(InvalidInput, match="only over stdio"):
         asyncio.run(serve_http(Service(), "goals", Listening(transport="http", port=0), print))

@@ -199,5 +199,5 @@ async def test_a_client_of_an_older_revision_needs_the_same_scopes(scoped: Runni
 @pytest.mark.parametrize("scope", ["read", "read=", "own=x", 'read=a"b', "read=a b", "read=\u00e4"])
 def test_a_scope_that_no_token_can_have_is_refused(tmp_path: Path, scope: str) -> None:
     (tmp_path / "jwks.json").write_text(key_set(FIRST))
-    with pytest.raises(InvalidInput, match="--scope takes"):
+    with pytest.raises(InvalidInput, match="--scope must have the form"):
         IdentityProvider(ISSUER, str(tmp_path / "jwks.json"), RESOURCE, [scope])

@@ -274,7 +274,7 @@ async def test_reset_forgets() -> None:
         after = await good(client, reflect(1, "y", "q", reset=True))
         assert (after["memory"], after["trial_history_length"]) == (["q"], 1)
         assert after["episodeId"] != first["episodeId"]
-        assert "leave 'episodeId' out" in await refused(client, act(1, reset=True, episodeId=first["episodeId"]))
+        assert "omit 'episodeId'" in await refused(client, act(1, reset=True, episodeId=first["episodeId"]))
         assert (await good(client, evaluate(1, "x", reset=False, episodeId=first["episodeId"])))["nextStep"]
 
 

@@ -41,9 +41,9 @@ async def test_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ),
         ("notes:old.db", r"For a file with a colon in its name, use \./notes:old\.db"),
         ("sqlite:mine.db", r"'sqlite:mine\.db' does not specify a file: use sqlite:///mine\.db"),
-        ("sqlite://host/mine.db", "does not name a file"),
-        ("sqlite:///", "does not name a file"),
-        ("", "The address of the store is empty"),
+        ("sqlite://host/mine.db", "does not specify a file"),
+        ("sqlite:///", "does not specify a file"),
+        ("", "The store address is empty"),
     ],
 )
 def test_what_is_not_an_address_is_refused(address: str, said: str) -> None:

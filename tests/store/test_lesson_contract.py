@@ -129,7 +129,7 @@ async def test_vectors_of_two_embedders_never_meet(store: LessonStore) -> None:
     assert (row.vector, row.query_vector) == (vectors("1")["lesson"], None)
     with pytest.raises(StoreError, match=r"4 bytes do not match the embedder embedder-2: its vectors here have 16"):
         await store.set_vectors("a", E2, {"1": {"lesson": b"1234"}})
-    with pytest.raises(StoreError, match="name their embedder"):
+    with pytest.raises(StoreError, match="specify their embedder"):
         await store.add("a", [replace(entry("3"), lesson=entry("3", embedder=None).lesson)])
 
 

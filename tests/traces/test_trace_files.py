@@ -321,7 +321,7 @@ def test_annotations_of_a_span_or_of_its_trace_say_it() -> None:
 
 @pytest.mark.parametrize("text", ["", ">=1", "a>=b", "a>=nan", "a<0.5"])
 def test_a_rule_that_names_no_evaluation_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="does not name an evaluation"):
+    with pytest.raises(InvalidInput, match="is not an evaluation"):
         Rule.parse(text)
 
 

@@ -91,8 +91,8 @@ def readable_from(migrations: int, expanding: Collection[int]) -> int:
 def newer(name: object, version: int, readable: int, known: int) -> StoreError:
     """The error for a store that this program must not use. known: the number of migrations that it knows."""
     return StoreError(
-        f"{name} was changed by a newer version of Mulligan: it has version {described(version, readable)}, but "
-        f"this version supports only {known}. Upgrade Mulligan, or use another store."
+        f"{name} was changed by a newer version of Mulligan: it has version {described(version, readable)}, but the "
+        f"installed Mulligan supports version {known}. Upgrade Mulligan, or use another store."
     )
 
 
