@@ -265,7 +265,7 @@ def test_fewer_kinds_of_tasks_come_back_sooner() -> None:
 
 def test_a_file_is_refused_and_so_is_a_family_that_there_is_not(tmp_path: Path) -> None:
     _, made, _ = open_benchmark("stream:game", {}, LocalSandbox())
-    with pytest.raises(InvalidInput, match=r"leave out x\.json"):
+    with pytest.raises(InvalidInput, match=r"omit x\.json"):
         made.load([tmp_path / "x.json"])
     with pytest.raises(InvalidInput, match="family"):
         open_benchmark("stream:chess", {}, LocalSandbox())

@@ -65,7 +65,7 @@ def test_a_run_its_progress_and_its_end(mulligan: Run, here: Path) -> None:
 
     refused = mulligan("bench", "run", "--resume", run, "--limit", "1", "--model", "local")
     assert refused.status == 2
-    assert "leave out --model, --limit" in refused.err
+    assert "omit --model, --limit" in refused.err
 
 
 def test_its_episodes_are_shown_and_do_not_crowd_the_list(mulligan: Run, here: Path) -> None:

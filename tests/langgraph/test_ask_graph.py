@@ -377,7 +377,7 @@ def test_going_on_otherwise_is_asking_again(asking: Asking) -> None:
     for more in (("--fork",), ("--trials", "9"), ("--model", "local")):
         refused = asking(None, "runs", "resume", run, *more)
         assert refused.status == 2
-        assert f"leave out {more[0]}" in refused.err
+        assert f"omit {more[0]}" in refused.err
 
 
 @pytest.mark.slow

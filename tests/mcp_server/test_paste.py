@@ -264,7 +264,7 @@ def test_claude_is_told_the_command_too() -> None:
         (("--print-config", "json", "--agent-id", " "), "agent_id is empty"),
         (("--print-config", "json", "--transport", "http", "--port", "0"), "needs to know the port"),
         (("--print-config", "json", "--print-prompt"), "not both"),
-        (("--print-prompt", "--tools", "reflexion"), "leave --tools reflexion out"),
+        (("--print-prompt", "--tools", "reflexion"), "omit --tools reflexion"),
         (("--model", "nonsense"), "No model is called 'nonsense'"),
         (("--model", "opnai:gpt-6-luna"), "No model provider is called 'opnai'. Did you mean 'openai'?"),
     ],

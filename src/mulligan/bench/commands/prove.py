@@ -81,7 +81,7 @@ def command(
         return
     if tasks is None and (fixed := given_options(ctx, besides=("resume", "report", "form"))):
         what = "A report has no other options" if report else "A resumed comparison keeps its options"
-        raise click.UsageError(f"{what}: leave out {', '.join(fixed)}.")
+        raise click.UsageError(f"{what}: omit {', '.join(fixed)}.")
     proof = Proof.open(report.resolve(), LocalSandbox()) if report else _compare(tasks, resume or into, **options)
     if proof is None:
         ctx.exit(UNFINISHED)
