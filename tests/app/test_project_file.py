@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_read_is_one_problem(tmp_path: Path) -> None:
     assert "cannot be read: No such file" in problem.message
     (tmp_path / "mulligan.toml").write_bytes(b"model = 'a'\n\xff")
     (problem,) = check_project(tmp_path)
-    assert (problem.line, "not UTF-8" in problem.message) == (2, True)
+    assert (problem.line, "not valid UTF-8" in problem.message) == (2, True)
 
 
 def test_what_init_writes_is_sound_with_and_without_its_comments(

@@ -134,7 +134,7 @@ def test_without_a_model_failed_asserts_are_facts(mulligan: Run, here: Path, out
         (("none.json",), "none.json cannot be read"),
         (("bad.json",), "bad.json:2: this is not JSON"),
         (("empty.txt",), "empty.txt is empty"),
-        (("chat.json", "--format", "plain"), "chat.json: no line names a speaker"),
+        (("chat.json", "--format", "plain"), "chat.json: no line begins with a speaker"),
         (("chat.json", "--format", "opnai"), "openai"),
         (("chat.json", "--task", " "), "query is empty"),
         (("chat.json", "--all-agents"), "--bank NAME"),

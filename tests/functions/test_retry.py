@@ -274,7 +274,7 @@ def test_what_cannot_work_is_refused_at_decoration() -> None:
         decorate(without_notes)
     with pytest.raises(InvalidInput, match="no parameter 'goal' for the task; it has task"):
         mulligan.retry(judge=in_euros, notes=None, task="goal")(without_notes)
-    with pytest.raises(InvalidInput, match=r"asks for price, which .*without_notes does not have"):
+    with pytest.raises(InvalidInput, match=r"needs price, which .*without_notes does not have"):
         mulligan.retry(judge=lambda price, answer: True, notes=None)(without_notes)  # pyright: ignore
     with pytest.raises(InvalidInput, match="takes no argument"):
         mulligan.retry(judge=lambda: True, notes=None)(without_notes)  # pyright: ignore
@@ -292,7 +292,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"tries": "4"}, "tries must be an integer, not '4'"),
     ({"tries": True}, "tries must be an integer, not True"),
     ({"limits": 3}, "limits must be Limits, or a mapping such as"),
-    ({"limits": {"trials": 5}}, "limits has 'trials': write tries=5 instead"),
+    ({"limits": {"trials": 5}}, "limits contains 'trials': use tries=5 instead"),
     ({"limits": {"seconds": "60"}}, "'seconds' must be a number, not '60'"),
     ({"threshold": "0.4"}, "threshold must be a number, not '0.4'"),
     ({"threshold": True}, "threshold must be a number, not True"),

@@ -140,7 +140,7 @@ def test_a_prompt_that_words_none_says_why(line: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["pytest", "-q"], 'Quote a check that has several words: mulligan goal "pytest -q".'),
+        (["pytest", "-q"], 'Quote a check that contains spaces: mulligan goal "pytest -q".'),
         (["check.sh"], "It is a file here: write ./check.sh."),
         (["no-such-runner -q"], "Install it, or write its path."),
         (["python3 check.py", "--tests", "check.py"], "Use only one judge"),

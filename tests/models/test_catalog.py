@@ -184,7 +184,7 @@ def test_settings_that_cannot_work_are_refused(table: dict[str, object], says: s
 
 def test_a_model_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InvalidInput, match="not UTF-8"):
+    with pytest.raises(InvalidInput, match="not valid UTF-8"):
         open_model(f"scripted:{tmp_path / 'a.txt'}")
 
 

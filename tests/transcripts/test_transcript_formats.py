@@ -326,7 +326,7 @@ def test_what_is_nested_deeply_is_read_or_refused(depth: int) -> None:
             "in an unknown format; known formats: anthropic, claude, codex, copilot, gemini, genai, google, langchain, openai, opencode, openhands, otlp, pi, plain, pydantic",
         ),
         ("I did this and that.", None, "each turn begins with User:"),
-        ("I did this and that.", "plain", "no line names a speaker"),
+        ("I did this and that.", "plain", "no line begins with a speaker"),
     ],
 )
 def test_an_error_says_where_and_what(text: str, format: str | None, says: str) -> None:

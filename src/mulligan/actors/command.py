@@ -90,7 +90,7 @@ class Command:
         self._command = command
         self._argv = split_command(command)
         if seconds <= 0:
-            raise InvalidInput(f"The agent's seconds must be greater than 0, not {seconds}.")
+            raise InvalidInput(f"The agent's time limit in seconds must be greater than 0, not {seconds}.")
         self._workspace = workspace
         self._journal = journal
         self._sandbox = sandbox

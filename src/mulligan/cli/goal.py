@@ -31,7 +31,7 @@ class GoalCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            quote = 'Quote a check that has several words: mulligan goal "pytest -q".'
+            quote = 'Quote a check that contains spaces: mulligan goal "pytest -q".'
             raise click.NoSuchOption(
                 error.option_name, f"{error.message} {quote}", error.possibilities, error.ctx
             ) from None
@@ -129,7 +129,9 @@ def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
     folder = os.getcwd()
     person_only("set a goal", folder)
     if len(words) > 1:
-        raise InvalidInput(f"Use only one check. Quote a command with spaces: mulligan goal {' '.join(words)!r}")
+        raise InvalidInput(
+            f"Use only one check. Quote a command that contains spaces: mulligan goal {' '.join(words)!r}"
+        )
     holding = agents_that_hold(folder, given["trials"])
     wish = _wish(words[0] if words else "", given)
     warning = MODEL_WARNING if wish.rubric else WARNING

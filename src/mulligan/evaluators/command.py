@@ -121,7 +121,7 @@ class Command:
         if self.expects == "workspace" and _ATTEMPT in check:
             raise InvalidInput("A workspace check cannot use {attempt}: it runs in the changed folder.")
         if seconds <= 0:
-            raise InvalidInput(f"The check's seconds must be greater than 0, not {seconds}.")
+            raise InvalidInput(f"The check's time limit in seconds must be greater than 0, not {seconds}.")
         self._copied: dict[str, str] = {}
         self._readable: tuple[str, ...] = ()
         if self.expects != "workspace":

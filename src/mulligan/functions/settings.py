@@ -155,7 +155,7 @@ class RetrySettings:
             raise InvalidInput(f"threshold must be a number, not {options.threshold!r}.")
         if isinstance(options.limits, Mapping) and (counted := {"trials", "tries"}.intersection(options.limits)):
             name = counted.pop()
-            raise InvalidInput(f"limits has {name!r}: write tries={options.limits[name]!r} instead.")
+            raise InvalidInput(f"limits contains {name!r}: use tries={options.limits[name]!r} instead.")
         _ = self.bounds
 
     @cached_property

@@ -204,7 +204,7 @@ def _needs_extension(context: ServerRequestContext[Any, Any]) -> None:
         data = types.MissingRequiredClientCapabilityErrorData(required_capabilities=needed)
         raise MCPError(
             types.MISSING_REQUIRED_CLIENT_CAPABILITY,
-            f"A client must declare the extension {EXTENSION} for this.",
+            f"A client must declare the extension {EXTENSION} to use this.",
             data.model_dump(by_alias=True, mode="json", exclude_none=True),
         )
 

@@ -79,8 +79,8 @@ def check_resumable(episode: Episode) -> None:
         )
     if led_by_function(episode):
         raise InvalidInput(
-            f"Run {run} is a call of {settings.get('function')}, a function that your program retries: make the call "
-            f"again, and it continues where it stopped. To see how far it got: mulligan runs show {run}"
+            f"Run {run} is a call to {settings.get('function')}, which your program retries: make the call again "
+            f"to continue where it stopped. To see how far it got: mulligan runs show {run}"
         )
     if bench := settings.get("bench"):
         raise InvalidInput(

@@ -34,7 +34,7 @@ class RunCommand(OneTool):
         ] = (),
     ) -> None:
         if seconds <= 0:
-            raise InvalidInput(f"A command's seconds must be greater than 0, not {seconds}.")
+            raise InvalidInput(f"A command's time limit in seconds must be greater than 0, not {seconds}.")
         self._folder, self._sandbox = folder, sandbox
         self._seconds, self._memory, self._readable = seconds, memory, tuple(readable)
         command = {"type": "string", "minLength": 1, "description": "As for a shell: pipes and && work."}

@@ -318,7 +318,7 @@ def _worktree_name(folder: str) -> str:
 
 def _refs(episode: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*", episode):
-        raise InvalidInput(f"An episode's id must be a valid name for a folder and a git ref; {episode!r} is not.")
+        raise InvalidInput(f"An episode's id must be a valid name for a folder and a git ref, but {episode!r} is not.")
     return f"{REFS}/{episode}"
 
 

@@ -64,7 +64,9 @@ def read(tests: str | Sequence[str]) -> Program:
         texts = [str(text).strip() for text in tests]
         program = Program(tuple(Test(text, text, _wrong(text)) for text in texts))
     if not program.tests or not all(test.code.strip() for test in program.tests):
-        raise InvalidInput("rust_tests needs at least one test, such as `assert_eq!(f(1), 2);`, and none may be empty.")
+        raise InvalidInput(
+            "rust_tests needs at least one test, such as `assert_eq!(f(1), 2);`, and no test may be empty."
+        )
     if len(program.tests) > MAX_TESTS:
         raise InvalidInput(f"rust_tests accepts at most {MAX_TESTS} tests, not {len(program.tests)}.")
     return program

@@ -39,7 +39,7 @@ class Plain:
         starts = _speakers(lines)
         if not starts:
             raise InvalidInput(
-                f"{name}: no line names a speaker. Start each turn on a new line with User:, Assistant: or Tool:."
+                f"{name}: no line begins with a speaker. Start each turn on a new line with User:, Assistant: or Tool:."
             )
         turns = [Turn("system", "\n".join(lines[: min(starts)]).strip())]
         ends = [*starts, len(lines)][1:]
