@@ -87,7 +87,7 @@ def by_price(price: float, answer: str) -> bool:
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"judge": 3}, "judge must be a function, the Path of a test file, or a name of an evaluator, or an object with"),
     ({"judge": "exact_mach:12"}, "exact_match"),
-    ({"judge": by_price}, "asks for price, which a task does not have"),
+    ({"judge": by_price}, "needs price, which a task does not have"),
     ({"judge": in_euros, "evaluator": in_euros}, "judge and evaluator mean the same: pass only judge"),
     ({"judge": in_euros, "check": "true"}, "check and judge cannot both judge"),
     ({"tries": 2, "trials": 2}, "tries and trials mean the same"),

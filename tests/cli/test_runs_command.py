@@ -70,7 +70,7 @@ def test_a_call_of_a_function_is_shown_and_is_resumed_by_its_program_alone(mulli
     assert re.search(r"\nFunction .*answer_right\n", shown)
     refused = mulligan("runs", "resume", answer_right.episode.run)
     assert refused.status == 2
-    assert "a function that your program retries: make the call again" in refused.err
+    assert "which your program retries: make the call again" in refused.err
 
 
 def test_a_lesson_that_is_withheld_is_said_to_be(mulligan: Run, here: Path, second: tuple[str, ...]) -> None:
