@@ -95,7 +95,7 @@ def read(text: str, name: str = "tests.py") -> Plan:
     if sum(isinstance(node, ast.Assert) for node in tree.body) > MAX_POINTS:
         raise _too_many(name)
     _check_imports(tree, name)
-    why = needs_process(tree, names)
+    why, network = needs_process(tree, names), uses_network(tree)
     work, tree = _instrumented(tree, text, names, name)
     code = zlib.compress(marshal.dumps(compile(tree, name, "exec", dont_inherit=True)))
     plan = Plan(
@@ -108,7 +108,7 @@ def read(text: str, name: str = "tests.py") -> Plan:
         names,
         why,
         foreign(text),
-        uses_network(tree),
+        network,
     )
     _check_size(plan, name)
     return plan
