@@ -315,12 +315,16 @@ def _is_plain(value: Any) -> bool:
     """Whether the value is JSON made of exactly the plain types. For others, `_check` says what is wrong."""
     kind = cast("type[Any]", type(value))
     if kind is dict:
-        if not all(type(key) is str for key in value):
-            return False
+        for key in value:  # loops: `all` takes twice as long
+            if type(key) is not str:
+                return False
         value = value.values()
     elif kind is not list:
         return kind in _SCALARS or (kind is float and math.isfinite(value))
-    return all(type(item) in _SCALARS or _is_plain(item) for item in value)  # saves a call for each leaf
+    for item in value:  # noqa: SIM110
+        if type(item) not in _SCALARS and not _is_plain(item):  # the first part saves a call for each leaf
+            return False
+    return True
 
 
 def _check(value: Any) -> None:
