@@ -227,7 +227,7 @@ async def test_what_cannot_be_backed_up_or_restored(
     assert await titles("anna") == ["one"]
     assert not list(file.parent.glob("*.restoring*"))
     monkeypatch.setenv("MULLIGAN_STORE", "memory:x")
-    with pytest.raises(InvalidInput, match="is not in a file"):
+    with pytest.raises(InvalidInput, match="is not a file"):
         back_up(load(), tmp_path / "b.db")
 
 

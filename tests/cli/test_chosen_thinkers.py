@@ -213,7 +213,7 @@ def test_a_key_is_not_mentioned_to_who_has_an_agent_of_their_own(
 def test_who_cannot_be_asked_does_not_reflect_itself(mulligan: Run, second: tuple[str, ...]) -> None:
     ended = mulligan(*second, "--reflector", "self")
     assert ended.status == 2
-    assert "'self' needs an agent, and there is none here" in ended.err
+    assert "'self' needs an agent, but there is none here" in ended.err
 
 
 def test_an_actor_of_the_user_that_asks_no_model_of_ours_is_shown_evidence(mulligan: Run, here: Path) -> None:

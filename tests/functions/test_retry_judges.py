@@ -82,7 +82,7 @@ def test_a_judge_may_take_its_arguments_by_name_alone() -> None:
     for one in (judge, after):
         mulligan.retry(judge=one, notes=None)(bill)("The total", "EUR")  # pyright: ignore
     assert seen == [("The total", "12"), ("12", "EUR")]
-    with pytest.raises(InvalidInput, match="asks for price"):
+    with pytest.raises(InvalidInput, match="needs price"):
         mulligan.retry(judge=lambda answer, *, price: True, notes=None)(bill)  # pyright: ignore
 
 

@@ -299,5 +299,5 @@ def test_a_framework_may_call_what_it_likes_and_give_back_what_was_asked_for() -
 
 
 def test_an_agent_of_no_framework_is_refused_with_what_to_do() -> None:
-    with pytest.raises(InvalidInput, match=r"Own is not an agent of a known framework .*dspy.*mulligan.retry"):
+    with pytest.raises(InvalidInput, match=r"Own is not an agent from a known framework .*dspy.*mulligan.retry"):
         mulligan.wrap(Own(), judge=in_euros)

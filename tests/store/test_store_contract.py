@@ -66,7 +66,7 @@ async def test_a_benchmark_run_with_its_results_and_its_lease(store: Store) -> N
     benches = store.benches
     run = BenchRun("b1", "humaneval", 1.0, {"trials": 2}, ("x", "y"), {"data": "sha"})
     await benches.begin(run)
-    with pytest.raises(StoreError, match="A run 'b1' already exists"):
+    with pytest.raises(StoreError, match="Run 'b1' already exists"):
         await benches.begin(run)
     await benches.begin(replace(run, id="b2"))
     assert [one.id for one in await benches.runs()] == ["b2", "b1"]
@@ -140,7 +140,7 @@ async def test_an_event_number_is_given_once_and_without_gaps(store: Store) -> N
 
 async def test_an_id_is_given_once(store: Store) -> None:
     await started(store, "e")
-    with pytest.raises(StoreError, match="An episode 'e' already exists"):
+    with pytest.raises(StoreError, match="Episode 'e' already exists"):
         await store.create(Episode("e", Task("another")), {"f": "text"})
     assert (await store.load("e")).task.prompt == "task of e"
     assert await store.files("e") == {}
