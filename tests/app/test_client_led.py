@@ -113,22 +113,22 @@ ORDERS: dict[str, tuple[list[ClientStep], ClientStep, str]] = {
     "no actor": ([evaluate(1, "9"), reflect(1, "9", reflection="r")], evaluate(2, "8"), "the actor step of trial 2"),
 }
 DIFFER: dict[str, tuple[list[ClientStep], ClientStep, str]] = {
-    "task": ([], act(1, prompt="Another."), "another task: 'Name a prime above 8.'"),
-    "memory": ([], act(1, memory=("m",)), "another memory"),
-    "output": ([evaluate(1, "9")], evaluate(1, "7"), "another output: '9'"),
-    "output reflected on": ([evaluate(1, "9")], reflect(1, "7"), "another output: '9'"),
-    "score": ([evaluate(1, "9"), reflect(1, "9", "no")], reflect(1, "9", "yes"), "another verdict: 'failed, no'"),
-    "verdict": ([evaluate(1, "9"), reflect(1, "9")], evaluate(1, "9", passed=True), "another verdict: 'failed, no'"),
-    "passed": ([evaluate(1, "9", passed=True)], reflect(1, "9", reflection="r"), "another verdict: 'passed'"),
+    "task": ([], act(1, prompt="Another."), "a different task: 'Name a prime above 8.'"),
+    "memory": ([], act(1, memory=("m",)), "a different memory"),
+    "output": ([evaluate(1, "9")], evaluate(1, "7"), "a different output: '9'"),
+    "output reflected on": ([evaluate(1, "9")], reflect(1, "7"), "a different output: '9'"),
+    "score": ([evaluate(1, "9"), reflect(1, "9", "no")], reflect(1, "9", "yes"), "a different verdict: 'failed, no'"),
+    "verdict": ([evaluate(1, "9"), reflect(1, "9")], evaluate(1, "9", passed=True), "a different verdict: 'failed, no'"),
+    "passed": ([evaluate(1, "9", passed=True)], reflect(1, "9", reflection="r"), "a different verdict: 'passed'"),
     "reflection": (
         [evaluate(1, "9"), reflect(1, "9", reflection="r")],
         reflect(1, "9", reflection="q"),
-        "another reflection: 'r'",
+        "a different reflection: 'r'",
     ),
     "a reflection of what passed": (
         [evaluate(1, "9"), reflect(1, "9", passed=True, reflection="r")],
         reflect(1, "9", passed=True),
-        "another reflection: 'r'",
+        "a different reflection: 'r'",
     ),
 }
 
