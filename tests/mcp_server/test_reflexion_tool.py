@@ -75,7 +75,7 @@ UNORDERED: dict[str, tuple[list[dict[str, Any]], list[list[tuple[str, bool | Non
         [reflect(1, "a", "r"), act(2), reflect(2, "a", "r")],
         [[("a", False, "r"), ("a", False, "r")]],
     ),
-    "another task": (
+    "a different task": (
         [evaluate(1, "a"), act(1, task="Another."), evaluate(1, "b")],
         [[("a", None, None)], [("b", None, None)]],
     ),
@@ -187,7 +187,7 @@ async def test_a_call_that_is_repeated_is_answered_the_same_and_recorded_once() 
             "trial_history_length": 2,
             "episodeId": id,
         }
-        assert "another output: '9'" in await refused(client, evaluate(1, "8", episodeId=id))
+        assert "a different output: '9'" in await refused(client, evaluate(1, "8", episodeId=id))
         assert "this episode is over: solved" in await refused(client, act(3, episodeId=id))
 
 
