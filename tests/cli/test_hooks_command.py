@@ -173,7 +173,7 @@ def test_a_project_reads_and_fills_the_bank_that_it_is_bound_to(mulligan: Run, p
     assert failing(place, "s2") == ""
     bank = project_id(str(old))
     ended = mulligan("hooks", "rebind", bank)
-    assert "Lessons there: 0 kept, 1 candidate" in ended.out
+    assert "Lessons in it: 0 kept, 1 candidate" in ended.out
     assert failing(place, "s2", "c2") == "", "a session stays with the bank it began with"
     assert LESSON in failing(place, "s3")
     assert status(mulligan)["bank"] == bank
