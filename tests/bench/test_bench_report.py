@@ -70,7 +70,7 @@ def test_the_command_that_is_told_can_be_given() -> None:
 @pytest.mark.parametrize("model", ["scripted", "scripted:answers.txt@12", "replay:log.json@34", "log:HumanEval/3@56"])
 def test_a_scripted_run_stands_in_no_table_of_results(model: str) -> None:
     text = told(recorded(case(1), id="b1", model=model), recorded(case(1), id="b2"))
-    assert "NOT A RESULT" in text.split("\n\n")[1]
+    assert " RESULT. THE ANSWERS " in text.split("\n\n")[1]
     assert "reflexion (openai:gpt)" in text[text.index("\nResults\n") : text.index("\nScripted or replayed")]
     results = text.index("\nResults\n")
     scripted = text.index("\nScripted or replayed: no results\n")

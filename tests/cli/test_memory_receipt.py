@@ -38,4 +38,4 @@ def test_a_recall_is_shown_with_what_came_of_its_task(mulligan: Run, here: Path)
     told = json.loads(mulligan("memory", "show", recall, "--json").out)
     assert [one["success"] for one in told["outcomes"]] == [True]
     ended = mulligan("memory", "--agent-id", "other", "show", recall)
-    assert (ended.status, "no recall" in ended.err) == (2, True)
+    assert (ended.status, "no lesson or recall" in ended.err) == (2, True)

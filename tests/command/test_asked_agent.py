@@ -122,7 +122,7 @@ async def test_writing_into_the_users_tree_while_it_is_asked_stops_the_episode(t
     folder = project(tmp_path / "user")
     agent = f"import sys\nif {ASKED!r} in sys.stdin.read():\n    open({str(folder / 'calc.py')!r}, 'a').write('#')\n"
     episode = await solved(Bench(tmp_path, folder, agent=agent))
-    assert stopped(episode).startswith("error: reflect of trial 1: The user's own tree changed during the question")
+    assert stopped(episode).startswith("error: reflect of trial 1: Files in your own tree changed during the question")
     assert "calc.py" in stopped(episode)
 
 

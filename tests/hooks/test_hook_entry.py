@@ -477,7 +477,7 @@ def test_a_store_that_hangs_is_left_in_time_and_status_says_so(
     assert place.run(place.failure(), MULLIGAN_HOOKS_SECONDS="0.5").stdout == b""
     monkeypatch.setattr(status, "BANK_TIMEOUT", 0.2)
     said = status_of(str(place.folder))
-    assert "does not answer" in said.trouble
+    assert "does not respond" in said.trouble
     assert "took longer than 0.5 seconds" in said.errors[0].what
     os.close(os.open(tmp_path / "hangs.db", os.O_RDWR))  # lets the thread go that asks
 

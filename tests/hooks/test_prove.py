@@ -213,7 +213,7 @@ def test_what_has_ended_is_not_run_again_after_a_kill(here: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "has no task"),
+        ("", "contains no task"),
         ('[[task]]\nname = "a"\nprompt = "b"\n', "has no check"),
         ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "false"\nchek = "c"\n', "chek"),
         ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "false"\nfolder = "nowhere"\n', "does not exist"),
@@ -251,7 +251,7 @@ def test_an_agent_that_cannot_be_started_or_a_missing_file_is_named(here: Path, 
     assert "contains no comparison" in err
     status, _, err = prove(tasks(here), *agent(here), "--into", "p/into")
     assert status == 2
-    assert "is in the project" in err
+    assert "is inside the project" in err
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ async def test_the_loop_runs_by_them_and_a_resume_asks_nobody_again(tmp_path: Pa
         ({"tests": 0}, "at least 1"),
         ({"language": "js"}, "py or rs"),
         ({"layout": "theirs"}, "ours or reference"),
-        ({"seconds": 0.0}, "above 0"),
+        ({"seconds": 0.0}, "greater than 0"),
         ({"reading": "x"}, "ours or reference"),
     ],
 )

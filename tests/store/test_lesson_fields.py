@@ -20,6 +20,8 @@ REWORDED = {
     "notes to weigh, not": "these are notes, not",
     "Quarantined, as its": "Quarantined, because its",
     "When it is of use.": "When it is useful.",
+    "stands for:": "combines:",
+    "Nearly says the same:": "Similar lessons:",
     "Of a fact: where": "For a fact: where",
     "Of a fact: whether an attempt has passed by it": "For a fact: whether a passing attempt confirmed it",
 }

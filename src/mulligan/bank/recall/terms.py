@@ -47,6 +47,7 @@ _APOSTROPHES = re.compile(r"(?<=[^\W\d_])['’](?=[^\W\d_])")
 _SIGNED = re.compile(r"(?<![^\W_])([^\W\d_]\w*)(\+\+|#)(?!\w)")
 """Names such as C++ and F#."""
 _WEAK = re.compile(rf"[^\w\s{_MARKS}]|(?<![\w{_MARKS}])_*[^\W\d_]_*(?![\w{_MARKS}])")
+_LOOSE = re.compile(rf"(?<![\w{_MARKS}])[\u0300-\u036f]+")
 _OPTIONAL = re.compile("[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u093c]")
 """Signs that the same word is written with and without: accents, Hebrew and Arabic vowel signs, and signs that stretch
 a word or mark a foreign sound."""
@@ -62,9 +63,15 @@ LONG_WORD, SHORTEST_PART = 13, 6
 """A word of at least `LONG_WORD` letters also gives its beginnings and ends of at least `SHORTEST_PART` letters."""
 
 
+def _normal(text: str) -> str:
+    """The text in its compatible form. An accent without a letter, such as "´", goes: it would join the next word."""
+    text = unicodedata.normalize("NFKC", text)
+    return text if text.isascii() else _LOOSE.sub(" ", text)
+
+
 def terms(text: str) -> Iterator[str]:
     """The terms of a text in order, each as often as it occurs."""
-    text = unicodedata.normalize("NFKC", text)
+    text = _normal(text)
     if "'" in text or "’" in text:
         text = _APOSTROPHES.sub("", _ELISIONS.sub(" ", text))
     if "+" in text or "#" in text:
@@ -82,7 +89,7 @@ def terms(text: str) -> Iterator[str]:
 
 def _weak(text: str) -> Iterator[str]:
     """The single letters and signs of a text, each once."""
-    found = _WEAK.findall(unicodedata.normalize("NFKC", text))
+    found = _WEAK.findall(_normal(text))
     return iter(dict.fromkeys(_plain(sign.strip("_").casefold()) for sign in found))
 
 
