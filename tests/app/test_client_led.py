@@ -118,7 +118,11 @@ DIFFER: dict[str, tuple[list[ClientStep], ClientStep, str]] = {
     "output": ([evaluate(1, "9")], evaluate(1, "7"), "a different output: '9'"),
     "output reflected on": ([evaluate(1, "9")], reflect(1, "7"), "a different output: '9'"),
     "score": ([evaluate(1, "9"), reflect(1, "9", "no")], reflect(1, "9", "yes"), "a different verdict: 'failed, no'"),
-    "verdict": ([evaluate(1, "9"), reflect(1, "9")], evaluate(1, "9", passed=True), "a different verdict: 'failed, no'"),
+    "verdict": (
+        [evaluate(1, "9"), reflect(1, "9")],
+        evaluate(1, "9", passed=True),
+        "a different verdict: 'failed, no'",
+    ),
     "passed": ([evaluate(1, "9", passed=True)], reflect(1, "9", reflection="r"), "a different verdict: 'passed'"),
     "reflection": (
         [evaluate(1, "9"), reflect(1, "9", reflection="r")],

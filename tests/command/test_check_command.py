@@ -82,7 +82,10 @@ async def test_a_confined_check_has_the_users_files_that_it_names(
 
 
 def test_what_cannot_judge_is_refused_before_anything_is_tried(tmp_path: Path) -> None:
-    for check, seconds, said in (("no-such-tool {attempt}", 1, "'no-such-tool' was not found"), ("true", 0, "greater than 0")):
+    for check, seconds, said in (
+        ("no-such-tool {attempt}", 1, "'no-such-tool' was not found"),
+        ("true", 0, "greater than 0"),
+    ):
         with pytest.raises(InvalidInput, match=said):
             Command(check, sandbox=LocalSandbox(), seconds=seconds)
 
