@@ -53,6 +53,7 @@ ENDS = {
     "an exit code": "raise SystemExit(3)",
     "a text": "import sys; sys.exit('over')",
     "an error": "import json\ndef f():\n    json.loads('{')\nf()",
+    "a wrong syntax": "x = 1\nprint(x",
     "a cause": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('no') from e",
     "a hard end": "import os; print('lost'); os._exit(5)",
     "a signal": "import os; os.kill(os.getpid(), 9)",

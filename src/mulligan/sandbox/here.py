@@ -54,6 +54,10 @@ def renew(spec: Spec) -> None:
         del sys.modules[name]
     sys.modules["__main__"] = types.ModuleType("__main__")
     vars(sys.modules["__main__"])["__builtins__"] = sys.modules["builtins"]
+    if linecache := sys.modules.get("linecache"):  # from Python 3.13 on, tracebacks show the lines of `-c CODE`
+        getattr(linecache, "_interactive_cache", {}).clear()
+        lines = [f"{line}\n" for line in spec["argv"][-1].splitlines()]
+        linecache.cache["<string>"] = (len(spec["argv"][-1]), None, lines, "<string>")
     gc.enable()
 
 
