@@ -24,11 +24,11 @@ from mulligan.app.project_schema import ProjectFile
 from mulligan.bench.harness.plan import BenchOptions
 from mulligan.langgraph.options import GraphOptions
 
-_OPTIONS = """ The command line and Python accept the same options, with the same defaults: `mulligan solve TASK
---max-cost 1` is equivalent to `mulligan.solve(task, max_cost=1)`. An option described as "Short for `limits.cost`" sets
-this entry of `limits` unless `limits` already contains it. `model`, `reflect_model`, `judge_model`, `sandbox`,
-`prompts`, `limits` and `foresight` can also be set in [mulligan.toml](project.md). [cli.md](../cli.md) and
-[python.md](../python.md) explain how the options work together.
+_OPTIONS = """ Most options can be used on the command line and in Python, with the same defaults:
+`mulligan solve TASK --max-cost 1` is equivalent to `mulligan.solve(task, max_cost=1)`. An option described as "Short
+for `limits.cost`" sets this entry of `limits` unless `limits` already contains it. `model`, `reflect_model`,
+`judge_model`, `sandbox`, `prompts`, `limits` and `foresight` can also be set in [mulligan.toml](project.md).
+[cli.md](../cli.md) and [python.md](../python.md) explain how the options work together.
 """
 _RECORDS = {
     "`mulligan solve`, `mulligan.solve`": SolveOptions,
@@ -39,8 +39,8 @@ _RECORDS = {
 }
 
 _AGENT = """
-An agent is a folder that contains an `AGENT.md`. The file begins with front matter: YAML between two lines of `---`,
-which sets the agent's name and settings. The text below the front matter depends on the pattern:
+An agent is a folder that contains an `AGENT.md`. The file begins with front matter, which is YAML between two lines of
+`---` and sets the agent's name and settings. The text below the front matter depends on the pattern:
 
 | `pattern` | what the agent does | prompts |
 |---|---|---|
@@ -48,9 +48,9 @@ which sets the agent's name and settings. The text below the front matter depend
 | `react` | thinks and calls tools until it calls `finish` | the text of AGENT.md |
 | `oneshot` | answers with one model call | the text of AGENT.md |
 
-`mulligan add reflexion NAME` creates a folder that works immediately. `mulligan lint` reports the mistakes in a folder,
-with file and line, without calling a model. A key that is not on this page is an error for `mulligan lint`;
-`mulligan run` warns about it and continues.
+`mulligan add reflexion NAME` creates an agent that you can run immediately. `mulligan lint` reports the mistakes in an
+agent's folder, with file names and line numbers, without calling a model. It reports a key that is not on this page as
+an error, whereas `mulligan run` only warns about the key.
 
 The front matter is a subset of YAML: strings, numbers, `true`, `false`, lists and tables. Anchors, tags and dates are
 not allowed. The file must be encoded in UTF-8 and no larger than 1 MB.
@@ -67,17 +67,17 @@ max_iter: 4
 """
 
 _STEP = """
-A reflexion agent has two step files next to its [`AGENT.md`](agent.md): `act.md`, which does the task, and
-`reflect.md`, which judges the result. The text of each file is its system prompt. The front matter above it is
-optional. Without it, `act.md` is a react step, and `reflect.md` is a oneshot step.
+A reflexion agent has two step files next to its [`AGENT.md`](agent.md): `act.md`, which performs the task, and
+`reflect.md`, which judges the result. The text of each file is the step's system prompt. The front matter above the
+text is optional. Without it, `act.md` is a react step, and `reflect.md` is a oneshot step.
 
-**How a step ends.** A `react` step thinks and calls tools until it calls `finish(key, value)`; the value is its
+**How a step ends.** A `react` step thinks and calls tools until it calls `finish(key, value)`; the value is the step's
 result. A `oneshot` step is one model call, and the model's text is its result.
 
 **How the loop ends.** A react reflector ends the loop with `finish(key="done", ...)`. With any other key, the loop
 continues, and the value becomes the actor's feedback. A oneshot reflector ends the loop with an answer that begins
 with the word `DONE`, in upper or lower case. After any other answer, the loop continues, and the entire answer becomes
-the feedback. In any case, the loop ends after `max_iter` cycles.
+the feedback. The loop always ends after at most `max_iter` cycles.
 
 **What a step sees.** The actor sees the task and, from the second try on, its previous attempt and the feedback.
 The reflector sees the task and the result.
@@ -102,14 +102,15 @@ A skill is a file of instructions that an agent can read when it needs them: `sk
 folder or, for all of a project's agents, next to `agents/`. The agent's own skills take precedence.
 
 A step lists its skills under `uses`. The model sees each skill's name and description. When it calls
-`read_skill(name)`, it receives the text below the front matter. From then on, it can also call the tools under `tools`
-and read the skills under `uses`. Circular dependencies between skills are an error. Only react steps have skills.
+`read_skill(name)`, it receives the text below the front matter. From then on, it can also call the tools that this
+skill lists under `tools` and read the skills that it lists under `uses`. Circular dependencies between skills are an
+error. Only react steps have skills.
 """
 
 _SKILL_EXAMPLE = """
 ---
 name: code-style
-description: How code is written in this project. Read it before you write any.
+description: How code is written in this project. Read this skill before you write code.
 tools: [read_file, run_command]
 ---
 
@@ -119,11 +120,12 @@ Read STYLE.md with read_file first. Run `ruff check` with run_command before you
 _PROJECT = """
 `mulligan.toml` marks a project's folder. Mulligan looks for the file in the working folder and its parent folders. The
 file and all its keys are optional. `mulligan init` writes a file that works immediately, and `mulligan lint` reports
-the mistakes in a file, with line numbers.
+mistakes in the file, with line numbers.
 
-**Model roles.** Agents refer to roles (`thinker`, `worker` or your own), and this file assigns a model to each role.
-`thinker`, `worker` and `default` always exist. If you do not set them, they use this file's `model` or, without one,
-the embedded model. You can use a role's name wherever you can use a model's name: `mulligan solve … --model thinker`.
+**Model roles.** Agents refer to roles (`thinker`, `worker` or roles of your own), and this file assigns a model to each
+role. `thinker`, `worker` and `default` always exist. If you do not set them, they use this file's `model` or, without
+one, the embedded model. You can use a role's name wherever you can use a model's name:
+`mulligan solve … --model thinker`.
 
 **Precedence.** Command-line options come first, then the agent's front matter, the environment, this file, and the
 built-in defaults. In the environment, `MULLIGAN_MODEL_THINKER` sets a role's model, and

@@ -303,7 +303,7 @@ class Watched(Options):
         observers: Called for each event, with the episode and the event.
         on_start: Called with each episode and its limits when it starts or resumes.
         on_step: Called with each step after it is done.
-        notice: Called with remarks, such as what was learned.
+        notice: Called with messages, such as a report of what was learned.
     """
 
     store: Store | None = None
@@ -358,15 +358,15 @@ class Course(Options):
     """The options of a run that do not depend on who acts in it.
 
     Attributes:
-        scale: Run K trajectories: parallel:5 (the bank compares them), vanilla:5 (the bank learns from each separately)
-            or sequential:3 (each checks and refines the last). With :judge at the end, a model chooses among equally
-            good trajectories.
+        scale: Run K trajectories: parallel:5 (the bank compares them) or vanilla:5 (the bank learns from each
+            separately). With :judge at the end, a model chooses among equally good trajectories. Or run one trajectory
+            of at most K attempts: sequential:3 (each attempt checks and refines the previous one).
         sandbox: The sandbox level: auto (default), strict, or a level that `mulligan doctor` lists.
         seed: The random seed, for models that accept one (default: 0).
         foresight: The plug-in that checks actions before they are performed: premortem (default) or ./mine.py.
-        check_before: Ask what could go wrong before actions that match this regular expression or are declared
-            critical. With `declared`, ask only before declared actions; with `model`, the model decides which actions
-            are critical.
+        check_before: Before actions that match this regular expression or are declared critical, ask the model what
+            could go wrong. With `declared`, ask only before declared actions; with `model`, the model decides which
+            actions are critical.
         checks: Maximum number of checks in an episode (default: 5).
     """
 
@@ -392,7 +392,7 @@ class Cast(Options):
         evaluator: Same as --judge.
         actor: The actor, which makes the attempts: complete (default), "command:claude -p", ./mine.py, …
         reflector: The reflector, which reflects on failed tries: verbal (default; uses a model), self, …
-        vision_model: The model that describes images to models that cannot read them.
+        vision_model: The model that describes images to models that do not accept images.
         prompts: A folder with your own prompts. Mulligan uses its built-in prompts for any that are missing there.
     """
 
@@ -429,18 +429,19 @@ class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
     """The options of `mulligan.solve`.
 
     Attributes:
-        tests: A Python file of tests that judge the attempt, written as plain asserts or in pytest style.
+        tests: A Python file of tests (plain asserts or pytest style) that judge the attempt.
         tests_run: Run the tests in a separate process (apart, default) or in the attempt's process (beside), where the
             attempt can forge the verdict.
-        check: A command that judges the attempt: exit status 0 means that it passes. {attempt} is replaced with
-            the path of the attempt's file.
+        check: A command that judges the attempt: exit status 0 means that the attempt passes. {attempt} is replaced
+            with the path of the attempt's file.
         environment: The environment in which the actor `interact` acts, such as ./screens.py.
         restarts: Maximum number of independent episodes. The run ends once one of them solves the task.
         protect: A file or folder in the workspace that the check sees as it was before the first try. Repeatable.
         fresh: Start each try from your files, not from the previous try's files.
         window: How many lessons the next try sees (default: 1; with --strategy reflexion: 3).
         lesson_tokens: Maximum total number of tokens in the lessons for the next try.
-        overflow: What to show if there are too many lessons: the newest (default), the most useful, or a condensed one.
+        overflow: What to show if there are too many lessons: the newest (default), the most useful, or a condensed
+            lesson.
         temperatures: The temperature of each try; the last one applies to all later tries.
         examples: Worked examples for the actor, instead of the built-in ones.
     """

@@ -41,7 +41,8 @@ class Settings:
 
     top_k: Annotated[
         int,
-        "Maximum number of lessons in a recall or, with `cosine` retrieval, of experiences with up to three lessons.",
+        "Maximum number of lessons in a recall or, with `cosine` retrieval, of experiences with up to three lessons "
+        "each.",
     ] = 3
     threshold: Annotated[
         float | Literal["strict", "standard", "lenient"] | None,
@@ -71,7 +72,7 @@ class Settings:
     extraction: Annotated[
         Literal["lessons", "workflows"],
         "What a model extracts from an episode: `lessons`, from successes and failures; or `workflows` (the steps "
-        "that solve such tasks), from successes only.",
+        "that solve a kind of task), from successes only.",
     ] = "lessons"
     learn_share: Annotated[
         float,
@@ -82,8 +83,8 @@ class Settings:
     ] = 1.0
     reader: Annotated[
         Literal["", "small", "large"],
-        "The size of the model that reads the lessons. A `small` model is shown one fact, and a `large` model all "
-        "facts that fit the task. Neither is shown a lesson whose expected gain is below its price in tokens. By "
+        "The size of the model that reads the lessons. A `small` model is shown one fact, and a `large` model is shown "
+        "all facts that fit the task. Neither is shown a lesson whose expected gain is below its price in tokens. By "
         "default, `solve`, `run` and `bench` set `learn_share = 0.1`, and `reader` to `large` for command-line agents "
         "and provider models, or to `small` for a model that runs inside Mulligan. If `reader` is empty, lessons have "
         "no price.",
@@ -92,7 +93,8 @@ class Settings:
         Literal["none", "replay"],
         "With `replay`, Mulligan tests each lesson from a model before it recalls the lesson: it repeats the first try "
         "of the lesson's run, with and without the lesson, using at most the tokens that `learn_share` allows. It "
-        "repeats only runs that have no effects outside the sandbox. Other lessons are kept, marked as untested.",
+        "repeats only runs that have no effects outside the sandbox. Lessons from other runs are kept, marked as "
+        "untested.",
     ] = "none"
     fold: Annotated[bool, "Whether lessons with the same text are combined into one lesson, which counts them."] = True
     expires: Annotated[

@@ -30,7 +30,7 @@ class Followed(Options):
         observers: Called for each event, with the episode and the event.
         on_start: Called when the run starts or resumes.
         on_step: Called with a sentence that describes the next step.
-        notice: Called with remarks, such as what was learned.
+        notice: Called with messages, such as a report of what was learned.
         password: The server's password.
     """
 

@@ -28,7 +28,7 @@ class CallSettings:
     ] = None
     timeout: Annotated[float, "The time limit for each attempt, in seconds."] = 300.0
     connect: Annotated[float, "The time limit for connecting to the server, in seconds."] = 10.0
-    attempts: Annotated[int, "Maximum number of times that a question is sent, including the first."] = 4
+    attempts: Annotated[int, "Maximum number of times that a request is sent, including the first."] = 4
     first_wait: Annotated[
         float, "Seconds to wait before the second attempt. The wait doubles each time and varies at random."
     ] = 1.0
@@ -44,7 +44,8 @@ class CallSettings:
     ] = None
     sees: Annotated[
         bool | None,
-        "Whether the model accepts images, if Mulligan's own information is wrong. If false, it receives descriptions.",
+        "Whether the model accepts images. Set this key if Mulligan's own information is wrong. If it is false, the "
+        "model receives descriptions of the images.",
     ] = None
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ class ListFiles(OneTool):
     """Lists files of the workspace. Links are named and not followed; what is git's or Mulligan's is left out."""
 
     def __init__(
-        self, *, folder: str, most: Annotated[int, "Maximum number of files that a list shows."] = 400
+        self, *, folder: str, most: Annotated[int, "Maximum number of files that the tool lists."] = 400
     ) -> None:
         self._folder, self._most = folder, most
         path = {"type": "string", "description": "The folder to look in; left out: the whole workspace."}

@@ -46,7 +46,7 @@ class CaseOptions(Course, Roles, Budget):
 
     Attributes:
         method: One of the benchmark's methods, which are sets of roles. `mulligan bench list` lists them.
-        strategy: What the next try sees, as in solve, or ./mine.py. This overrides the method's strategy.
+        strategy: What the next try sees: a strategy, as for solve, or ./mine.py. This overrides the method's strategy.
         model: The model: PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.
         reflect_model: The model that reflects (default: --model).
         judge_model: The model that judges or writes tests (default: --model).
