@@ -144,7 +144,7 @@ async def test_a_search_shows_what_a_recall_gives_with_scores_and_counts_nothing
     async with studio_client() as client:
         page = (await client.get("/bank?q=pay+the+orders+at+once")).text
         assert lessons_of(page) == [id]
-        assert re.search(r"relevance [01]\.\d\d, at least 0\.\d\d", page)
+        assert re.search(r"relevance [01]\.\d\d \(minimum 0\.\d\d\)", page)
         assert "1 lesson held back, the nearest of relevance" in page
         assert len(lessons_of((await client.get("/bank?q=pay+the+orders+at+once&threshold=none")).text)) == 2
     async with bank_of() as bank:
@@ -163,7 +163,7 @@ async def test_a_lesson_is_shown_with_its_origin_its_recalls_and_its_worth() -> 
     async with studio_client() as client:
         page = (await client.get(f"/bank/lessons/{id}?full=1")).text
         assert 'href="/runs/20261125-120000-abcdef#trial-2"' in page
-        assert re.search(r"40 recalls with a known outcome, \d+ successful\. It was shown in \d+ of them", page)
+        assert re.search(r"40 recalls with a known outcome, \d+ successful\. The lesson was shown in \d+ of them", page)
         assert re.search(r'<th scope="row">this lesson</th><td class="number">\+\d+</td>', page)
         file = await client.get(f"/bank/lessons/{id}/worth.svg")
         assert file.headers["content-type"] == "image/svg+xml"

@@ -127,7 +127,7 @@ async def test_a_session_is_told_from_its_failure_to_whether_it_came_again_and_c
             "built",
             "make: no target &lt;b&gt;docs&lt;/b&gt;",
             "Occurred again?",
-            "after 0 of 1",
+            "in 0 of 1 known case",
         ):
             assert text in page, text
         assert "Candidates to review (2)" in page

@@ -103,7 +103,9 @@ class HookRecord:
         """The result in a sentence."""
         again, known = self.status.again()
         came = (
-            f"the same error occurred again after {again} of {known}" if known else "whether it helped is not yet known"
+            f"the same error occurred again in {again} of {count(known, 'known case')}"
+            if known
+            else "whether they helped is not yet known"
         )
         shown = sum(one.way == "shown" for one in self.status.shown)
         learned = (
@@ -113,7 +115,7 @@ class HookRecord:
         return (
             f"{learned} Lessons were shown {count(shown, 'time')}; {came}."
             if shown
-            else f"{learned} None have been shown yet."
+            else f"{learned} No lessons have been shown yet."
         )
 
     @property

@@ -85,5 +85,5 @@ def _error(request: Request, error: Exception) -> Response:
         status, message = error.status_code, error.detail
         if status == 404:
             title = "Page not found"
-            message = "There is no page at this address. It was removed, or the address is incomplete."
+            message = "There is no page at this address. It may have been removed, or the address may be incomplete."
     return render(request, "error.html", status=status, title=title, message=message, name=area, back=nav[area])

@@ -95,13 +95,13 @@ class Safety:
         async for chunk in request.stream():
             body += chunk
             if len(body) > MAX_FORM_BYTES:
-                return _refused(413, f"A form can contain at most {MAX_FORM_BYTES:,} bytes.")
+                return _refused(413, f"This form contains more than {MAX_FORM_BYTES:,} bytes. Shorten its text.")
         if body.count(b"&") >= MAX_FORM_FIELDS:
-            return _refused(413, f"A form can contain at most {MAX_FORM_FIELDS:,} fields.")
+            return _refused(413, f"This form contains more than {MAX_FORM_FIELDS:,} fields. Select fewer items.")
         fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         if not hmac.compare_digest(fields.pop("csrf", "").encode(), self._studio.csrf.encode()):
             return _refused(
-                403, "This form comes from another studio, or from before this one started. Reload the page."
+                403, "This form was opened in another studio, or before this studio started. Reload the page."
             )
         request.scope["mulligan.form"] = fields
         return None

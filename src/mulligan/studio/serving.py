@@ -45,8 +45,9 @@ async def serve_studio(
     for token in tokens:
         if token.agent_id != service.served.agent_id:
             raise InvalidInput(
-                f"MULLIGAN_TOKEN: {token.name} is bound to the agent {token.agent_id!r}, but this studio shows more "
-                f"than that agent. Start it with --bank {token.agent_id}, or remove the agent from the token."
+                f"MULLIGAN_TOKEN: {token.name} is bound to the agent {token.agent_id!r}, but this studio is not "
+                f"limited to that agent. Start the studio with --bank {token.agent_id}, or remove the agent from the "
+                "token."
             )
     bound = bind(host, port, guarded=bool(tokens))
     try:

@@ -102,8 +102,8 @@ class Balance:
         """A sentence that says whether the memory pays, and if not, which setting to change."""
         if self.net is None:
             return (
-                f"Too few tasks to compare: this needs {count(MIN_TASKS, 'task')} with and {MIN_TASKS} without a "
-                "recall, from agents whose tokens are counted."
+                f"There are too few tasks to compare: a comparison needs {count(MIN_TASKS, 'task')} with and "
+                f"{MIN_TASKS} without a recall, from agents whose tokens are counted."
             )
         if self.net.high < 0:
             costs = {
@@ -112,10 +112,10 @@ class Balance:
                 'admission = "none"': self.replay_tokens,
             }
             change = max(costs, key=lambda name: costs[name])
-            return f"It costs more than it saves. To change that, set {change} in [memory] of mulligan.toml."
+            return f"The bank costs more than it saves. To change that, set {change} in [memory] of mulligan.toml."
         if self.net.low > 0:
-            return "It saves more than it costs."
-        return "It is not yet known whether it saves more than it costs: the interval contains 0."
+            return "The bank saves more than it costs."
+        return "It is not yet known whether the bank saves more than it costs: the interval contains 0."
 
     @property
     def ends(self) -> Sequence[Worth]:

@@ -135,8 +135,8 @@ def _why(lesson: Lesson, recall: Recall, kind: str) -> str:
         return "a fact about the current project"
     if lesson.layer == "metacognitive":
         return "a habit, which is recalled for any task"
-    least = f", at least {recall.threshold:.2f}" if isinstance(recall.threshold, float) and recall.threshold else ""
-    return f"relevance {lesson.score or 0:.2f}{least}{f'; its kind matches {kind!r:.60}' if kind else ''}"
+    least = f" (minimum {recall.threshold:.2f})" if isinstance(recall.threshold, float) and recall.threshold else ""
+    return f"relevance {lesson.score or 0:.2f}{least}{f'; the kind of task matches {kind!r:.60}' if kind else ''}"
 
 
 # --- merging ------------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ async def add_task(request: Request) -> Response:
     studio, episode = studio_of(request), await _named_episode(request)
     pages = _pages(studio, episode)
     if not pages.has_judge:
-        raise InvalidInput("A task file cannot specify this run's judge, so its task cannot be added to one.")
+        raise InvalidInput("A task file cannot specify this run's judge, so the task cannot be added to one.")
     if not await asyncio.to_thread(_has_task, studio, pages.task):
         await asyncio.to_thread(_append, studio.root / TASKS, pages.task)
     return RedirectResponse(f"/runs/{quote(episode.id, safe='')}#as-task", 303)

@@ -56,7 +56,7 @@ async def commit(request: Request) -> Response:
     try:
         answer = json.loads(text_of(form_of(request), "answer"))
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"The answer is not JSON: {error}.") from error
+        raise InvalidInput(f"The answer is not valid JSON: {error}.") from error
     learned = await bank.commit(str(request.path_params["id"]), answer)
     if learned.failed:
         raise InvalidInput(f"Nothing was learned: {learned.failed}")
