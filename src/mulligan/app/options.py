@@ -301,7 +301,7 @@ class Watched(Options):
     Attributes:
         store: The store that records the run, instead of the configured one.
         observers: Called for each event, with the episode and the event.
-        on_start: Called with each episode and its limits when it starts or resumes.
+        on_start: Called with each episode and its limits when the episode starts or resumes.
         on_step: Called with each step after it is done.
         notice: Called with messages, such as a report of what was learned.
     """
@@ -317,7 +317,7 @@ class Budget(Options):
     """What an episode may use: the options of everything that runs one.
 
     Attributes:
-        limits: All limits, or just those that differ from mulligan.toml, such as {'seconds': 60}.
+        limits: All limits, or just those that differ from the limits in mulligan.toml, such as {'seconds': 60}.
         max_tokens: Stop before using more than N tokens (input and output).
         max_cost: Stop before spending more than this many US dollars.
         max_seconds: Stop after S seconds of work.
@@ -387,8 +387,8 @@ class Cast(Options):
     """The other roles of a loop, by name, as objects or as classes; a class is built afresh for each episode.
 
     Attributes:
-        judge: The judge, such as exact_match:42, human or ./mine.py. In Python, it can also be an object, the Path of a
-            test file, or a function that takes the answer, or the task and the answer.
+        judge: The judge, such as exact_match:42, human or ./mine.py. In Python, it can also be an evaluator object, the
+            Path of a test file, or a function that takes either the answer, or the task and the answer.
         evaluator: Same as --judge.
         actor: The actor, which makes the attempts: complete (default), "command:claude -p", ./mine.py, …
         reflector: The reflector, which reflects on failed tries: verbal (default; uses a model), self, …
@@ -412,8 +412,8 @@ class Beginning(Options):
         workspace: The folder to work on. Mulligan works on a copy of it, unless the mode is in_place.
         mode: How the workspace is isolated from your files: worktree (default), copy or in_place.
         edit_reflections: Ask at the terminal about each lesson before the next try sees it.
-        bank: The agent whose bank is used (default on the command line: the default bank). In Python, you can also pass
-            a bank object; no lessons are added to it.
+        bank: The agent whose bank is used (default on the command line: the unnamed agent). In Python, you can also
+            pass a bank object; no lessons are added to it.
         forms: Which parts of the bank the prompt shows: lessons (default), notebook, history, or several of them.
     """
 

@@ -15,7 +15,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "goal": ("cli.goal", "Keep a coding agent working until a check passes."),
         "learn": (
             "cli.learn",
-            "Learn lessons from a transcript or traces in FILE (- for standard input) and list them.",
+            "Learn lessons from a transcript or traces in FILE (- for standard input), and list the lessons.",
         ),
     },
     "Tasks and agents": {
@@ -42,12 +42,12 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "List, pull and remove the weights of local models and embedders, and list providers.",
         ),
         "init": ("cli.scaffold", "Create a project in FOLDER (default: the working folder)."),
-        "add": ("cli.scaffold", "Write a new, ready-to-run agent or skill named NAME."),
+        "add": ("cli.scaffold", "Write a new, ready-to-use agent or skill named NAME."),
         "lint": ("cli.lint", "Check a project, an agent, a skill, or one of their files."),
         "trust": (
             "cli.trust",
-            "Show what the project in FOLDER (default: the working folder) would run or redirect, and trust it if you "
-            "agree.",
+            "Show what the project in FOLDER (default: the working folder) would run or redirect, and ask whether you "
+            "trust it.",
         ),
         "serve": ("cli.serve", "Serve reflexion-thinking and the memory tools to MCP clients."),
     },

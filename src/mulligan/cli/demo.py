@@ -88,7 +88,7 @@ def demo(ctx: click.Context, model: str | None, actor: str | None, quiet: bool, 
     """Run the built-in example: write a function that passes its tests.
 
     The small local model usually fails its first try and passes its second. At the end, the command lists other
-    models and agents on this machine. The exit status is the same as for `mulligan solve`.
+    models and agents that you can use. The exit status is the same as for `mulligan solve`.
     """
     work = partial(solve_example, model=model, actor=actor)
     told = not quiet and not as_json

@@ -83,11 +83,11 @@ class GoalCommand(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json: bool, **given: Any) -> None:
-    """Set a goal for this folder, so that a coding agent's turn ends only when CHECK passes.
+    """Set a goal for this folder, so that a coding agent keeps working until CHECK passes or no tries are left.
 
     The hooks of Claude Code, Codex CLI, Gemini CLI and Qwen Code run the check whenever the agent is about to end a
-    turn. If the check fails, the agent sees its output and continues. Without CHECK, the command prints the goal's
-    state.
+    turn. If the check fails, the agent sees the check's output and continues. Without CHECK, the command prints the
+    goal's state.
 
     `mulligan goal --run "claude -p" "Make the failing tests pass"` runs an agent non-interactively and restarts it with
     the check's output until the check passes or no tries are left. `mulligan goal check` runs the check now, without

@@ -86,7 +86,7 @@ from mulligan.text.times import span_of
     "agents",
     type=click.Choice(AGENTS),
     multiple=True,
-    help="With --since: only this coding agent (default: all agents). Repeatable.",
+    help="With --since: only this coding agent's sessions (default: all agents' sessions). Repeatable.",
 )
 @click.option(
     "--from-git", is_flag=True, help="Instead of FILE: the sessions in this repository's refs entire/checkpoints/*."
@@ -96,7 +96,7 @@ from mulligan.text.times import span_of
 @agent_options
 @click.pass_context
 def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_git: bool, **given: Any) -> None:
-    """Learn lessons from a transcript or traces in FILE (- for standard input) and list them.
+    """Learn lessons from a transcript or traces in FILE (- for standard input), and list the lessons.
 
     A transcript is a coding-agent session, a list of chat messages in OpenAI or Anthropic API format (JSON or JSON
     Lines), or plain text whose turns begin with User:, Assistant: or Tool:. If FILE is a folder, all transcripts in it

@@ -31,7 +31,10 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 EVERY = "*"
-_BANK = "The agent whose bank is used (default: the default bank; read-only commands also use the project's bank)."
+_BANK = (
+    "Use this agent's bank. Without this option, the default bank is used, and read-only commands also use the "
+    "project's bank."
+)
 _ALL = f"Read all agents' banks (same as --bank '{EVERY}')."
 
 

@@ -68,11 +68,14 @@ def announce(change: str, project: Path | None) -> None:
     with_bank(writing(), work, project=project and project_here(load(), project).id)
 
 
+_OPTIONAL = list(annotations_of(LessonDetails))
+
+
 @memory.command(
     help=f"""Store a handwritten lesson and print its id.
 
-    With `-`, read a JSON object (or a list of them) from standard input, with title, content, and optionally
-    {", ".join(annotations_of(LessonDetails))}. The options provide defaults for these fields.
+    With `-`, read a JSON object, or a list of such objects, from standard input. The fields are title, content and,
+    optionally, {", ".join(_OPTIONAL[:-1])} and {_OPTIONAL[-1]}. The options provide defaults for these fields.
     """
 )
 @click.argument("source", nargs=-1, metavar="[-]")
@@ -157,7 +160,7 @@ _undo = click.option("--undo", is_flag=True, help="Undo an earlier use of this c
 @_undo
 @for_bank(writing, of="id")
 async def retire(bank: Bank, id: str, why: str, undo: bool) -> None:
-    """Stop recalling the lesson with this ID, or resume with --undo."""
+    """Stop recalling the lesson with this ID or, with --undo, start recalling it again."""
     if undo:
         say_changed(await bank.restore(id), "restored")
     else:
@@ -259,7 +262,7 @@ def report_learning(bank: Bank, result: Learned, command: Sequence[str]) -> None
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @for_bank(writing, of="ids")
 async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> None:
-    """Delete the lessons with these IDS and their history. This cannot be undone."""
+    """Delete the lessons with these IDS, along with their history. This cannot be undone."""
     if bool(ids) == everything:
         raise InvalidInput("Specify the lessons to remove, or use --all for all of this agent's lessons, but not both.")
     whose = f"the agent {bank.agent_id!r}" if bank.agent_id else "the unnamed agent"

@@ -66,7 +66,7 @@ async def _hooked(bank: Bank, kept: bool) -> Sequence[Lesson]:
 @click.option("--keep", "keep", multiple=True, metavar="ID", help="Keep this candidate. Repeatable.")
 @click.option("--drop", "drop", multiple=True, metavar="ID", help="Drop this candidate. Repeatable.")
 @click.option(
-    "--guard", "--deny", "guard", multiple=True, metavar="ID", help="Keep this lesson and refuse calls to its command."
+    "--guard", "--deny", "guard", multiple=True, metavar="ID", help="Keep this lesson and turn it into a guard."
 )
 @click.option("--everywhere", multiple=True, metavar="ID", help="Keep this lesson for all your projects.")
 @agent_options
@@ -74,10 +74,10 @@ def review(keep: Sequence[str], drop: Sequence[str], guard: Sequence[str], every
     """Review this project's candidates: keep, reject or reword each one with a single key, or turn it into a guard.
 
     Without a terminal, the command lists the candidates. Lessons that you keep are also shown at the start of sessions.
-    Lessons that you reject are retired; `retire --undo` restores them. A guard refuses the command, flag or path named
-    in its lesson. If the agent insists and can ask you, you decide. `undo` removes the guard. A guard is not a
-    security boundary. With --everywhere, a lesson moves to the bank that all your projects read. You can also move a
-    lesson later, by its id.
+    Lessons that you reject are retired; `retire --undo` restores them. A guard refuses calls that use the
+    command, flag or path named in its lesson. If the agent insists and can ask you, you decide. `undo` removes the
+    guard. A guard is not a security boundary. With --everywhere, a lesson moves to the bank that all your projects
+    read. You can also move a lesson later, by its id.
     """
     agent = project_agent()
 

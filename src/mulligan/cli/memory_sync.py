@@ -30,7 +30,7 @@ async def sync(bank: Bank, folder: Path, ours: Sequence[str], theirs: Sequence[s
 
     If a lesson has changed on one side since the last sync, the change is copied to the other side. If it has changed
     on both sides, both versions are kept, and the exit status is 1. New lessons from files are quarantined, lessons
-    whose files are missing are retired, and secrets are masked. Committing, pushing and pulling in DIR is up to you.
+    whose files are missing are retired, and secrets are masked. Commit, push and pull in DIR yourself.
     """
     from mulligan.app.memory_sync import sync as sync_folder  # with numpy, which the help of the group needs not
 

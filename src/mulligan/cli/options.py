@@ -125,7 +125,7 @@ def score_of(given: Mapping[str, Any]) -> float:
 
 
 _EVENTS = 'Print one JSON object per event to stdout. The last event, "result", contains the result.'
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only errors to stderr, without progress.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only errors to stderr, not progress.")
 
 progress_options = together(
     quiet_option,

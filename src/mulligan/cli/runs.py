@@ -169,7 +169,7 @@ def export(run: str, form: str, output: str | None) -> None:
 def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
     """Change one of RUN's recorded lessons for the rest of the run and its forks. The record keeps the original.
 
-    If a try that was shown the lesson is still in progress, the run can only be continued as a
+    If a try that was shown the lesson is still in progress, the run can be continued only as a
     fork (`runs resume --fork`).
     """
     from mulligan.app.editing import editor_command, person, recorded_trial, revise
@@ -212,7 +212,7 @@ def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given:
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ratings(runs: tuple[str, ...], as_json: bool) -> None:
-    """List people's ratings of RUN (default: all runs) and show how well they agree with the computed scores."""
+    """List people's ratings of RUN (default: all runs) and show how well the ratings agree with the computed scores."""
     from mulligan.core.agreement import agreement, of_lessons, of_results
 
     async def look(store: Store) -> Sequence[Episode]:

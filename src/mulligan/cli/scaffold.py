@@ -39,7 +39,7 @@ def init(folder: str) -> None:
 @click.argument("kind", metavar="KIND")
 @click.argument("name")
 def add(kind: str, name: str) -> None:
-    """Write a new, ready-to-run agent or skill named NAME.
+    """Write a new, ready-to-use agent or skill named NAME.
 
     KIND is reflexion (act, review, try again), react (step by step, with tools), oneshot (one answer), or skill. The
     files are written to agents/ or skills/ in the project's folder or, without a mulligan.toml, in the working folder.

@@ -102,7 +102,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     type=float,
     default=10.0,
     metavar="S",
-    help="Number of seconds that running calls have to finish when the server stops.",
+    help="When the server stops, wait up to S seconds for running calls to finish.",
 )
 @click.option(
     "--quota",
@@ -129,8 +129,8 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 def serve(**given: Any) -> None:
     """Serve reflexion-thinking and the memory tools to MCP clients.
 
-    The protocol uses standard output. Logs are written to standard error. In --tools, separate names with commas, as in
-    --tools retrieve_memory,extract_memory.
+    Over stdio, the protocol uses standard output. Logs are written to standard error. In --tools, separate names with
+    commas, as in --tools retrieve_memory,extract_memory.
     """
     require("`mulligan serve` needs the MCP SDK", "mcp", "serve")
     if given["print_config"] or given["print_prompt"]:

@@ -33,7 +33,7 @@ def strategies() -> None:
 def stats(model: str | None, kind: str | None, as_json: bool) -> None:
     """Show how often each arm of a strategy was tried and passed, by model and kind of task.
 
-    Newer tries carry more weight in the share and its 95 % interval.
+    Newer tries carry more weight in the share that passed and in its 95 % interval.
     """
     rows = with_store(lambda store: store.arms(model, kind))
     if as_json:

@@ -18,7 +18,8 @@ from mulligan.core.errors import InvalidInput
 @click.option("--print", "prints", is_flag=True, help=f"Print the hash for {VARIABLE} instead of asking.")
 @click.option("--revoke", is_flag=True, help="Stop trusting the project.")
 def trust(folder: str, prints: bool, revoke: bool) -> None:
-    """Show what the project in FOLDER (default: the working folder) would run or redirect, and trust it if you agree.
+    """Show what the project in FOLDER (default: the working folder) would run or redirect, and ask whether you trust
+    it.
 
     FOLDER may also be an agent's folder. Until you trust the project, its plug-ins, addresses, models, stores and .env
     are not used. You are asked again when any of these change.

@@ -227,7 +227,10 @@ class Selection:
     project: str | None = None
     keys: Sequence[str] | None = None
     layer: Annotated[
-        Layer | None, InputField("Show only lessons in this layer (about an action, a plan or a habit).")
+        Layer | None,
+        InputField(
+            "Show only lessons in this layer (tactical: about an action; strategic: a plan; metacognitive: a habit)."
+        ),
     ] = None
     kind: Annotated[str | None, InputField("Show only lessons for this kind of task.")] = None
     expired: bool | None = None

@@ -54,7 +54,7 @@ RESUMABLE_STATUS = 3
     is_flag=True,
     help='Print one JSON object per event. The last event, "result", contains the rows.',
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print only errors to stderr, without progress.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only errors to stderr, not progress.")
 @click.pass_context
 def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given: Any) -> None:
     """Answer QUESTION from a graph database: write a query, run it, examine the rows, and improve the query.

@@ -73,10 +73,10 @@ class GraphOptions(Followed):
         max_tokens: Maximum number of tokens in a draft (default: the model's own limit, or 400 for a local model
             without one).
         answer: Also answer in a sentence that uses only the rows.
-        bank: The agent whose bank --memory uses (default: the default bank). In Python, you can also pass a bank
+        bank: The agent whose bank --memory uses (default: the unnamed agent). In Python, you can also pass a bank
             object; no lessons are added to it.
-        temperatures: The temperatures of the first draft and of later ones (default: 0 and 0.8 for a local model
-            without one, otherwise the model's own).
+        temperatures: The temperatures of the first draft and of later ones (default: the model's own temperature
+            or, for a local model without one, 0 and 0.8).
     """
 
     question: str = place(kw_only=False)

@@ -37,7 +37,7 @@ from mulligan.terminal import say
     "origins",
     multiple=True,
     metavar="URL",
-    help="Another address that browsers use for the studio, such as a proxy's. Repeatable.",
+    help="Another URL at which browsers reach the studio, such as a proxy's URL. Repeatable.",
 )
 @click.option(
     "--trusted-proxy",

@@ -56,7 +56,7 @@ def _split_names(ctx: click.Context, option: click.Parameter, value: str) -> lis
     show_default=True,
     callback=_split_names,
     metavar="A,B,…",
-    help="The task streams; code is also available.",
+    help="The task streams. The stream `code` is also available.",
 )
 @click.option(
     "--tasks", type=int, default=TASKS, show_default=True, metavar="N", help="Number of tasks in each stream."

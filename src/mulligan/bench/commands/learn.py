@@ -74,8 +74,8 @@ def command(
     """Learn from SOURCE: a benchmark run, a file or folder of transcripts, or state-bench's trajectories.
 
     The command also learns from failed trajectories, without using their outcomes. Each domain has its own bank. With
-    --replay, the command learns nothing. It counts the refused calls and the correct calls for which it would have
-    shown lessons from the other transcripts. To include the correct calls in BFCL's tasks, add bfcl after the runs.
+    --replay, the command learns nothing. Instead, it counts the refused calls and the correct calls for which it would
+    have shown a lesson from another transcript. To include the correct calls from BFCL's tasks, add bfcl as a SOURCE.
     """
     read = _read(sources, domain, data, replay)
     with Counting(quiet) as shown:

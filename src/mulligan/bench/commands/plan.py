@@ -27,12 +27,12 @@ SAMPLES = (1, 2, 3, 5, 10)
     "--difference",
     type=float,
     metavar="D",
-    help="The difference between two rates that you want to detect, such as 0.05.",
+    help="The difference to detect between two rates, such as 0.05.",
 )
 @click.option(
     "--cases", type=click.IntRange(2), metavar="N", help="Print the difference that this number of cases can detect."
 )
-@click.option("--rate", type=float, default=0.5, show_default=True, help="The first arm's rate.")
+@click.option("--rate", type=float, default=0.5, show_default=True, help="The first arm's expected success rate.")
 @click.option("--samples", type=click.IntRange(1), metavar="N", help="Number of episodes per case and arm.")
 @click.option(
     "--correlation",

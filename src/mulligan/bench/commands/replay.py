@@ -27,7 +27,7 @@ from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
     "-n",
     type=int,
     metavar="N",
-    help="The log's max_iters (default: 5, or the length of its longest episode).",
+    help="The log's max_iters (default: 5, or the length of its longest episode if that is greater).",
 )
 @click.option(
     "--parallel", type=int, metavar="N", help="Number of episodes to run in parallel (default: one per processor)."

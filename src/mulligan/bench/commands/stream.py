@@ -70,8 +70,8 @@ def command(
 ) -> None:
     """Run the cases in TASKS as a stream, once for each memory, and let the memories learn as they go.
 
-    TASKS is a benchmark or a task file. The report shows how much each memory gained over no memory, what it cost, and
-    how certain the result is.
+    TASKS is a benchmark or a task file. The report shows how much each memory gained compared with no
+    memory, what it cost, and how certain the result is.
     """
     if (tasks is None) == (resume is None):
         raise click.UsageError("Specify a benchmark or a task file, or a stream to resume: --resume ID.")

@@ -58,8 +58,8 @@ class CaseOptions(Course, Roles, Budget):
         cases: Run only the case with this id. Repeatable.
         shuffle: Shuffle the cases before --limit is applied. --seed determines the order.
         parallel: Number of cases to run in parallel (default: 1).
-        reuse: Reuse a model's earlier answers to identical requests (including the seed). Their tokens are counted
-            again.
+        reuse: Reuse a model's earlier answers to requests that are identical, including the seed. Their tokens are
+            counted again.
         memory: Recall lessons from the bank; `online` also learns from the run.
         agent_id: The agent whose bank --memory uses.
         taught: The number of cases, counted from the first, that an online bank learns from. None means all.

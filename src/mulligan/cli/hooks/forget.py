@@ -30,7 +30,8 @@ WAIT = 120.0
 @click.argument("session")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def command(session: str, yes: bool) -> None:
-    """Remove SESSION's records and the lessons learned only from it. The first few characters of its id are enough.
+    """Remove SESSION's records and the lessons learned only from it. The first few characters of the session's id are
+    enough.
 
     Mulligan does not learn from this session again unless you run `mulligan learn FILE --forgotten`. The agent's own
     transcript is kept. `mulligan hooks status --json` lists the session ids.

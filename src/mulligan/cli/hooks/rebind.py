@@ -26,7 +26,7 @@ from mulligan.hooks.recall import Reader
 def command(bank: str | None, folder: str) -> None:
     """Make this project use the bank named BANK, such as the one it used before its address changed.
 
-    Without BANK, the project uses its own bank again, including lessons from other folders of the same repository. The
+    Without BANK, the project uses its own bank again, which it shares with other folders of the same repository. The
     other bank keeps its lessons.
     """
     there = Path(folder).absolute()

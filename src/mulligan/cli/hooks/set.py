@@ -22,10 +22,10 @@ def command(name: str | None, value: str | None) -> None:
     needed     how many sessions must agree before a
                candidate becomes a kept lesson
     why        who explains what a session taught: none;
-               ask (when the agent stops, it says why a
-               command failed, and it judges candidates
-               over MCP); a model, such as openai:gpt-4o-mini;
-               or a command, such as
+               ask (at the end of a turn, the agent
+               explains why a command failed and, over
+               MCP, judges candidates); a model, such as
+               openai:gpt-4o-mini; or a command, such as
                "command:claude -p"
     tokens     how many tokens a model or command may
                use per day

@@ -21,8 +21,8 @@ from mulligan.sessions.agents import NAMES, agent
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool) -> None:
     """Remove the hooks and restore the settings files.
 
-    The command checks all agents' settings, both your own and the project's. If a file has
-    changed since the hooks were installed, only Mulligan's entries are removed.
+    By default, the command checks all agents' user and project settings. If a file has changed since the
+    hooks were installed, only Mulligan's entries are removed.
     """
     scopes = [chosen_scope(user, project, shared)] if user or project or shared else None
     changes = [
