@@ -94,4 +94,4 @@ async def test_the_documented_evaluator_works_from_its_file(tmp_path: Path) -> N
     short = build("evaluators", Spec(str(file), {"words": 2}), {})
     assert isinstance(short, Evaluator)
     episode = Episode("e.1", Task("t"), trials=(Trial(1, Attempt("one two three")),))
-    assert await short.evaluate(episode) == Feedback(False, "3 words, and at most 2 are allowed.", source="short")
+    assert await short.evaluate(episode) == Feedback(False, "3 words, but at most 2 are allowed.", source="short")
