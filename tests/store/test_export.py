@@ -210,7 +210,7 @@ edit
 # not the end
 `````
 
-The environment says: reward 1, done
+The environment reports: reward 1, done
 
 Saved as: commit abc
 

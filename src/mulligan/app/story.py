@@ -147,7 +147,7 @@ def header(episode: Episode, context: RunContext, level: int = 1) -> Iterator[Bl
         },
     )
     if state.name.startswith("paused") or state.name == "cut off":
-        detail = state.detail if episode.stop else "Its process ended before the run did."
+        detail = state.detail if episode.stop else "The process ended before the run was finished."
         yield Section(
             "stopped",
             [
@@ -447,7 +447,7 @@ def _attempt(trial: Trial, level: int, of: _Context) -> Iterator[Block]:
             yield Diff(*(_HASHES.sub("", one.output) for one in (parent.attempt, attempt)))
         yield Fold("Full attempt", [Fence(attempt.output or "(empty)")])
     if attempt.outcome:
-        yield Line(f"The environment says{_outcome(attempt.outcome)}")
+        yield Line(f"The environment reports{_outcome(attempt.outcome)}")
     for artifact in attempt.artifacts:
         yield Line(f"Saved as: {artifact.kind} {artifact.ref}", small=True)
 

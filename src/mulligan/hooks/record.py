@@ -127,7 +127,7 @@ class HookRecord:
             "Project": LessonPage.bank_title(status.project).removeprefix("project "),
             "Bank": LessonPage.bank_title(status.bank) if status.bank != status.project else "",
             "Paused": ", ".join(one or "everywhere" for one in status.paused),
-            "Same error again when withheld": f"{withheld_again} of {withheld}" if withheld else "",
+            "Same error again when withheld": f"{withheld_again} of {count(withheld, 'case')}" if withheld else "",
             "Calls denied": str(sum(one.way == "denied" for one in status.shown) or ""),
             **{f"Sub-agent {kind}": f"{kept} kept, {count(few, 'candidate')}" for kind, kept, few in status.subagents},
         }
