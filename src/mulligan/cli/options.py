@@ -103,7 +103,7 @@ memory_flag = click.option(
 on_option = click.option(
     "--on",
     metavar="PLACE",
-    help="Where to run the cases: ray (starts Ray on this machine for the run), or a cluster: ray://HOST:10001 or "
+    help="Where to run the cases: ray (starts Ray on this machine for the run) or a cluster, ray://HOST:10001 or "
     "ray:HOST:6379 (default: in this process).",
 )
 rating_options = together(

@@ -29,7 +29,7 @@ WIDTH, NARROWEST = 60, 6
 def graph() -> None:
     """Query graph databases, load them from files, or write a sample graph.
 
-    No command changes an existing graph.
+    None of these commands changes an existing graph.
     """
 
 

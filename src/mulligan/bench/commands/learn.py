@@ -44,7 +44,8 @@ STATE_BENCH, BFCL = "state-bench", "bfcl"
     "--data",
     "--data-root",
     metavar="DIR",
-    help="For state-bench: a checkout of its repository. For bfcl: its wheels (or MULLIGAN_DATA).",
+    help="For state-bench: a checkout of its repository. For bfcl: the folder that contains its wheels. Default: "
+    "$MULLIGAN_DATA.",
 )
 @click.option(
     "--replay",

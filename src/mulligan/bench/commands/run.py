@@ -30,7 +30,11 @@ from mulligan.store import open_store
 MIND2WEB_SETTINGS = ("split", "scores_pickle", "top_k", "prompt_template")
 """Settings of a benchmark that have an option with the same name."""
 mind2web_options = together(
-    click.option("--split", metavar="NAME", help="For Mind2Web: test_task (default), test_website or test_domain."),
+    click.option(
+        "--split",
+        metavar="NAME",
+        help="For Mind2Web: the test split, test_task (default), test_website or test_domain.",
+    ),
     click.option("--scores-pickle", metavar="FILE", help="For Mind2Web: the candidates' scores."),
     click.option(
         "--top-k", type=int, metavar="K", help="For Mind2Web: the number of candidates per step (default: 50)."

@@ -39,7 +39,7 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
 
     AGENT is one of claude, codex, gemini, opencode, qwen, cursor and copilot.
 
-    The command lists the files that would change. Answer d to see the changes. If the output goes to a file, the
+    The command lists the files that would change. Answer d to see the changes. If stdout is not a terminal, the
     changes are always printed. Existing settings are kept. Hooks from an older version of Mulligan are replaced.
     `mulligan hooks uninstall` restores each file.
     """
