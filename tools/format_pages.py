@@ -52,8 +52,8 @@ An agent is a folder that contains an `AGENT.md`. The file begins with front mat
 agent's folder, with file names and line numbers, without calling a model. It reports a key that is not on this page as
 an error, whereas `mulligan run` only warns about the key.
 
-The front matter is a subset of YAML: strings, numbers, `true`, `false`, lists and tables. Anchors, tags and dates are
-not allowed. The file must be encoded in UTF-8 and no larger than 1 MB.
+The front matter is written in a subset of YAML: strings, numbers, `true`, `false`, lists and tables. Anchors, tags and
+dates are not allowed. The file must be encoded in UTF-8 and must not be larger than 1 MB.
 """
 
 _AGENT_EXAMPLE = """

@@ -300,10 +300,10 @@ class Watched(Options):
 
     Attributes:
         store: The store that records the run, instead of the configured one.
-        observers: Called for each event, with the episode and the event.
-        on_start: Called with each episode and its limits when the episode starts or resumes.
-        on_step: Called with each step after it is done.
-        notice: Called with messages, such as a report of what was learned.
+        observers: Functions that are called for each event, with the episode and the event.
+        on_start: A function that is called with each episode and its limits when the episode starts or resumes.
+        on_step: A function that is called after each step, with the step.
+        notice: A function that is called with messages, such as a report of what was learned.
     """
 
     store: Store | None = None
@@ -443,7 +443,7 @@ class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
         overflow: What to show if there are too many lessons: the newest (default), the most useful, or a condensed
             lesson.
         temperatures: The temperature of each try; the last one applies to all later tries.
-        examples: Worked examples for the actor, instead of the built-in ones.
+        examples: A file with worked examples for the actor, which replace the built-in ones.
     """
 
     task: str | Task | PathLike[str] = place(kw_only=False)

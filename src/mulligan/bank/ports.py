@@ -41,8 +41,8 @@ class Settings:
 
     top_k: Annotated[
         int,
-        "Maximum number of lessons in a recall or, with `cosine` retrieval, of experiences with up to three lessons "
-        "each.",
+        "Maximum number of lessons that a recall returns or, with `cosine` retrieval, of experiences with up to three "
+        "lessons each.",
     ] = 3
     threshold: Annotated[
         float | Literal["strict", "standard", "lenient"] | None,
@@ -96,11 +96,13 @@ class Settings:
         "repeats only runs that have no effects outside the sandbox. Lessons from other runs are kept, marked as "
         "untested.",
     ] = "none"
-    fold: Annotated[bool, "Whether lessons with the same text are combined into one lesson, which counts them."] = True
+    fold: Annotated[
+        bool, "Whether lessons with the same text are combined into one lesson, which records their number."
+    ] = True
     expires: Annotated[
         Mapping[str, str],
-        "How long new lessons are recalled, by kind of task or else by `fact` or `strategy`, such as "
-        '`{ fact = "90d" }`. An expiry that you set for a lesson takes precedence.',
+        'How long new lessons are recalled, such as `{ fact = "90d" }`: by kind of task or, for other kinds, by `fact` '
+        "or `strategy`. An expiry that you set for a lesson takes precedence.",
     ] = field(default_factory=dict[str, str])
     near_duplicates: Annotated[
         Literal["link", "skip"],

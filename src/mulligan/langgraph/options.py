@@ -27,10 +27,10 @@ class Followed(Options):
 
     Attributes:
         store: The store that records the run, instead of the configured one.
-        observers: Called for each event, with the episode and the event.
-        on_start: Called when the run starts or resumes.
-        on_step: Called with a sentence that describes the next step.
-        notice: Called with messages, such as a report of what was learned.
+        observers: Functions that are called for each event, with the episode and the event.
+        on_start: A function that is called when the run starts or resumes.
+        on_step: A function that is called with a sentence that describes the next step.
+        notice: A function that is called with messages, such as a report of what was learned.
         password: The server's password.
     """
 
