@@ -71,7 +71,7 @@ class GraphOptions(Followed):
         until: Stop when rows are judged to answer the question (default), or as soon as a query returns rows.
         drafts: Write K first drafts, and compare their rows (default: 1). Works only with --until judged.
         max_tokens: Maximum number of tokens in a draft (default: the model's own limit, or 400 for a local model
-            without one).
+            without a limit).
         answer: Also answer in a sentence that uses only the rows.
         bank: The agent whose bank --memory uses (default: the unnamed agent). In Python, you can also pass a bank
             object; no lessons are added to it.
