@@ -111,7 +111,7 @@ async def test_a_foresight_of_ones_own_beside_the_agent(here: Path) -> None:
     project(here, "foresight: ../../own.py\n")
     episode = await tidied(ScriptedModel([READ, DELETE, FINISH]))
     assert episode.stop is not None
-    assert (episode.stop.reason, "Own.check changed a call to" in episode.stop.detail) == ("error", True)
+    assert (episode.stop.reason, "Own.check replaced a call with" in episode.stop.detail) == ("error", True)
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,9 @@ def test_solved_and_skipped_games_are_not_played(tmp_path: Path) -> None:
 def test_results_of_other_data_are_refused(tmp_path: Path) -> None:
     results = tmp_path / "r.json"
     results.write_text(env_results.rendered([EnvResult("env_7")]))
-    with pytest.raises(InvalidInput, match="belongs to different data: it contains 'env_7', but this data has 1 game"):
+    with pytest.raises(
+        InvalidInput, match="belongs to different data: it contains a result for 'env_7', but this data has 1 game"
+    ):
         Alfworld(results=str(results)).load([_bare(tmp_path, "pick_and_place_simple-A")])
     with pytest.raises(InvalidInput, match="cannot be read"):
         Alfworld(results=str(tmp_path / "none.json")).load([])

@@ -192,5 +192,5 @@ def test_a_docstore_of_the_users_own_takes_the_place_of_the_pages(tmp_path: Path
     assert loaded(tmp_path, [ROW], docstore=str(store)).target != case.target
     with pytest.raises(InvalidInput, match="does not exist"):
         loaded(tmp_path, [ROW], docstore=str(tmp_path / "none"))
-    with pytest.raises(InvalidInput, match="Only the mode react searches"):
+    with pytest.raises(InvalidInput, match="A docstore needs the mode 'react'"):
         made(mode="cot", docstore=str(store))

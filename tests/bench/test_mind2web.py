@@ -338,7 +338,7 @@ async def test_the_environment_takes_any_answer_and_begins_anew(folder: Path) ->
 def test_each_split_has_files_of_its_own(folder: Path, split: str) -> None:
     ran = CliRunner().invoke(bench, ["run", "mind2web", "--data-root", "data", "--split", split])
     assert ran.exit_code != 0
-    assert f"No {split}_[0-9]*.json in" in str(ran.exception)
+    assert f"There is no {split}_[0-9]*.json in" in str(ran.exception)
     assert "--scores-pickle" in str(ran.exception)
 
 

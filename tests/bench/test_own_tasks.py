@@ -222,7 +222,7 @@ BAD = {
     'prompt = "x"\nhidden = {}': r"mine\.toml:3: hidden has no judge: give it one of answer",
     'prompt = "x"\nanswer = "the"': r"mine\.toml:1: the task 'task-1': exact_match cannot compare 'the'",
     'prompt = "x"\nanswer = "a"\noracle = "yes"': r"mine\.toml:4: oracle must be true or false",
-    'prompt = "x"\nregex = "a"\noracle = true': r"mine\.toml:4: With oracle = true, the answer judges in the loop: "
+    'prompt = "x"\nregex = "a"\noracle = true': r"mine\.toml:4: With oracle = true, the answer is the judge in the loop: "
     r"omit regex",
     'prompt = "x"\nhidden = { regex = "a" }\noracle = true': r"mine\.toml:4: .* there is no answer",
     'prompt = "x"\nevaluator = "model_jugde"': r"mine\.toml:1: the task 'task-1': No judge is called 'model_jugde'\. Did you mean 'model_judge'",

@@ -146,13 +146,13 @@ async def test_all_of_the_time_may_go_into_one_hidden_test(tmp_path: Path, monke
         ("[]", "at least one"),
         ("[1]", "entry 1: this must be an object"),
         ([{"name": "a"}], r"entry 1 \(a\): the key 'prompt' is missing"),
-        ([entry("a", GOOD), entry("b", 7)], r"entry 2 \(b\): 'implementations', number 1, must be a string, not int"),  # pyright: ignore[reportArgumentType]
+        ([entry("a", GOOD), entry("b", 7)], r"entry 2 \(b\): item 1 of 'implementations' must be a string, not int"),  # pyright: ignore[reportArgumentType]
         ([entry("a")], "'implementations' is empty"),
         ([entry("a", GOOD, solved="yes")], "'solved' must be true or false"),  # pyright: ignore[reportArgumentType]
         ([entry("a", GOOD, prompt=None)], "'prompt' must be a string, not NoneType"),
         ([entry("a", GOOD, internal_tests="assert f(1)")], "'internal_tests' must be a list"),
         ([entry("a", GOOD, outputs=("1", "2"))], "'feedback' has 2 strings for 1 implementation"),
-        ([entry("a", GOOD, GOOD)], "'feedback' has 0 strings, not 1: one per failure"),
+        ([entry("a", GOOD, GOOD)], "'feedback' must have 1 string, one per failure, not 0"),
     ],
 )
 def test_a_bad_file_is_refused_by_entry_and_key(content: object, match: str, tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ def test_fewer_kinds_of_tasks_come_back_sooner() -> None:
     kinds = [case.task.prompt.rpartition("_")[2].partition("(")[0] for case in loaded("code", kinds=3, tasks=9)]
     assert kinds == kinds[:3] * 3
     assert len(set(kinds)) == 3
-    with pytest.raises(InvalidInput, match="kinds of service must be from 1 to 8, not 9"):
+    with pytest.raises(InvalidInput, match="For service, kinds must be from 1 to 8, not 9"):
         loaded("service", kinds=9)
 
 

@@ -224,7 +224,7 @@ def test_what_is_set_is_listed_and_holds(mulligan: Run, place: Path) -> None:
         (("set", "wish"), "wish"),
         (("install", "claude", "--trust", "--yes"), "--trust is for Codex hooks"),
         (("prove", "--draft", "t.toml", "--agent", "claude", "--repeats", "2"), "omit --agent, --repeats"),
-        (("resume",), "Hooks are not paused everywhere. There is no pause."),
+        (("resume",), "Hooks are not paused everywhere. No pause is in effect."),
     ],
 )
 def test_what_would_do_nothing_is_refused(mulligan: Run, place: Path, arguments: tuple[str, ...], says: str) -> None:

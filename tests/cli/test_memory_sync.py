@@ -157,7 +157,7 @@ def test_a_hostile_folder_redirects_nothing_and_retires_nothing(someone: Callabl
     assert sorted(outcomes(ended)) == ["left"] * 5 + ["received"] * 2
     for said in (
         "link.md is a link",
-        "pipe.md is a link or not a file",
+        "pipe.md is a link, or not a regular file",
         "id must consist of at most 64 letters",
         "has the same id",
         "contains conflict markers from git",

@@ -301,7 +301,7 @@ async def test_weights_are_loaded_once_for_all_workers(
 
 
 async def test_a_process_that_is_connected_goes_to_no_other_cluster(here: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"already connected to another Ray, not to 127\.0\.0\.1:1: use"):
+    with pytest.raises(InvalidInput, match=r"already connected to another Ray cluster, not to 127\.0\.0\.1:1: use"):
         await ran(cases(here, "easy"), on="ray:127.0.0.1:1")
 
 

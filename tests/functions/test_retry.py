@@ -112,7 +112,7 @@ def test_notes_that_go_into_something_else_than_a_text_are_refused_before_the_ca
     def bill(count: int) -> None:
         calls.append(count)
 
-    with pytest.raises(InvalidInput, match=r"bill\(\) received a int for 'count', but the notes are"):
+    with pytest.raises(InvalidInput, match=r"bill\(\) received a int for 'count', but notes can be appended only"):
         bill(3)
     assert calls == []
 

@@ -146,7 +146,7 @@ def test_every_file_that_the_rubric_names_is_shown(wrong: Folder, model: Server)
     ("more", "why"),
     [
         ({"check": "true"}, "Use only one judge"),
-        ({"protect": ["calc.py"]}, "--protect and --at-least work only with checks that run"),
+        ({"protect": ["calc.py"]}, "--protect and --at-least work only with a command or --tests"),
         ({"model": ""}, "The rubric needs a model as its judge"),
         ({"model": "nobody:knows"}, "nobody"),
         ({"rubric": "empty.md"}, "is empty"),

@@ -77,8 +77,8 @@ def test_the_schema_is_written_as_patterns(mulligan: Mulligan, kg: Path) -> None
         (("MATCH (n:Gen) RETURN n",), 2, "Did you mean Gene? (line 1, column 10)"),
         (("RETURN 1 / 0",), 3, "Divide by zero"),
         (("RETURN $x", "--param", "x"), 2, "'x' does not have the form NAME=VALUE"),
-        (("RETURN 1", "--rows", "0"), 2, "needs more than 0 seconds"),
-        (("RETURN 1", "--user", "me"), 2, "is a file: it has no users"),
+        (("RETURN 1", "--rows", "0"), 2, "must be allowed more than 0 s"),
+        (("RETURN 1", "--user", "me"), 2, "is a file, which has no users"),
     ],
 )
 def test_what_goes_wrong_is_reported_and_has_its_status(

@@ -163,7 +163,7 @@ async def test_at_most_so_many_rows(graph: Graph) -> None:
     assert (len(few.rows), few.truncated) == (5, True)
     exact = await graph.run(query, rows=24)
     assert (len(exact.rows), exact.truncated) == (24, False)
-    with pytest.raises(InvalidInput, match="needs more than 0 seconds and at least 1 row, not 10 s and 0 rows"):
+    with pytest.raises(InvalidInput, match="must be allowed more than 0 s and at least 1 row, not 10 s and 0 rows"):
         await graph.run(query, rows=0)
 
 

@@ -74,17 +74,17 @@ def test_procedures_that_only_read_are_named_in_mulligan_toml(
     ("where", "message"),
     [
         ("nowhere", r"There is no graph at nowhere"),
-        ("http://localhost:7474", r"A graph address must consist of one of bolt://, bolt\+s://"),
-        ("bolt://", r"A graph address must consist of one of bolt://"),
+        ("http://localhost:7474", r"A graph address must start with one of bolt://, bolt\+s://"),
+        ("bolt://", r"A graph address must start with one of bolt://"),
         ("bolt://localhost:seven", r"The graph address is not valid"),
         ({}, r"No graph was specified\. Pass a path, a URI, or a host and port"),
         ({"user": "u"}, r"No graph was specified"),
         ({"host": "h", "port": "x"}, r"must be a number from 1 to 65535, not 'x'"),
         ({"host": "h", "path": "p"}, r"must have only one of these: a path, a URI, or a host and port"),
         ({"host": "h", "passwd": "p"}, r"has no passwd; available: path, uri, host"),
-        ({"path": "x", "memory": "1 GB"}, r"'memory' must be an integer of MB for one query, not '1 GB'"),
-        ({"path": "x", "memory": 0}, r"'memory' must be an integer of MB"),
-        ({"path": "x", "user": "u"}, r"x is a file: it has no users or databases"),
+        ({"path": "x", "memory": "1 GB"}, r"'memory' must be an integer, the number of MB per query, not '1 GB'"),
+        ({"path": "x", "memory": 0}, r"'memory' must be an integer, the number of MB"),
+        ({"path": "x", "user": "u"}, r"x is a file, which has no users or databases"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_opened(where: Any, message: str) -> None:

@@ -224,7 +224,7 @@ def test_a_chat_model_is_enough_and_nothing_is_refused() -> None:
     chat = Chat([guess("7"), guess("7", "8", 1)])
     assert SixMethods(chat).execute("Which number?") == "7"
     assert SixMethods(Conversation(Chat([guess("7"), guess("7", "8", 1)]))).execute("Which number?") == "7"
-    with pytest.raises(InvalidInput, match="no object with a chat model"):
+    with pytest.raises(InvalidInput, match="must return an object with a chat model"):
         SixMethods(lambda: object())
     for wrong in ({"good_score": 70}, {"good_score": "7"}, {"max_steps": 2.5}, {"max_steps": "3"}):
         with pytest.raises(InvalidInput, match=rf"{next(iter(wrong))} must be a"):

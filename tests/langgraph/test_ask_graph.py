@@ -237,7 +237,7 @@ def test_where_nothing_is_chosen_the_whole_schema_is_reported(asking: Asking) ->
     ("more", "says"),
     [
         (("--graph", "nowhere", "--model", "local"), "no graph at"),
-        (("--graph", "ftp://host"), "must consist of one of bolt://"),
+        (("--graph", "ftp://host"), "must start with one of bolt://"),
         (("--graph", "KG"), "No model was named"),
         (("--graph", "KG", "--model", "local", "--agent-id", "me"), "so it needs --memory"),
         (("--graph", "KG", "--model", "scripted:script.json", "--good-score", "70"), "from 0 to 10"),

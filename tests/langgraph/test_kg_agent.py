@@ -346,7 +346,7 @@ def test_a_graph_that_is_not_there_is_reported_before_anything(tmp_path: Path, a
         agent_on({"path": str(tmp_path / "none")})
     with pytest.raises(InvalidInput, match="no color"):
         agent_on({"path": "kg", "color": "red"})
-    with pytest.raises(InvalidInput, match="more than 0 seconds"):
+    with pytest.raises(InvalidInput, match="more than 0 s "):
         agent_on({"host": "", "port": "7687"}, seconds=0)
 
 

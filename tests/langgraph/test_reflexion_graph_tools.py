@@ -239,7 +239,7 @@ def test_errors_of_a_graph_database_are_raised_where_they_are_wanted() -> None:
 @pytest.mark.parametrize("tool", [str, Genes()])
 def test_a_rule_of_the_end_is_for_a_graph_without_a_judge(tool: Any) -> None:
     judge = None if tool is str else lambda reading, message: True  # pyright: ignore
-    with pytest.raises(InvalidInput, match="'until' is only for a graph database"):
+    with pytest.raises(InvalidInput, match="'until' can be used only with a graph database"):
         a_graph(chat(1), tool, until="rows", judge=judge)
 
 

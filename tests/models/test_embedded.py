@@ -58,7 +58,7 @@ def test_what_cannot_work_is_refused_at_once(tmp_path: Path) -> None:
         EmbeddedModel(str(tmp_path / "gone.gguf"))
     with pytest.raises(InvalidInput, match="context must be at least 64 tokens, not 10"):
         EmbeddedModel(context=10)
-    with pytest.raises(InvalidInput, match="threads must be an integer from 1, not '0'"):
+    with pytest.raises(InvalidInput, match="threads must be an integer of at least 1, not '0'"):
         EmbeddedModel(threads=0)
     with pytest.raises(InvalidInput, match="Run: mulligan models pull smollm2-135m"):
         EmbeddedModel(pull=False)
@@ -84,13 +84,13 @@ def test_threads_are_the_setting_then_the_variable_then_the_cores(monkeypatch: p
     assert threads_to_use(None) == 3
     assert threads_to_use(2) == 2
     monkeypatch.setenv("MULLIGAN_THREADS", "many")
-    with pytest.raises(InvalidInput, match="MULLIGAN_THREADS must be an integer from 1, not 'many'"):
+    with pytest.raises(InvalidInput, match="MULLIGAN_THREADS must be an integer of at least 1, not 'many'"):
         threads_to_use(None)
 
 
 def test_the_memory_for_prompts_is_a_whole_number(not_weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_PROMPT_CACHE", "1 GB")
-    with pytest.raises(InvalidInput, match="MULLIGAN_PROMPT_CACHE must be an integer from 0, not '1 GB'"):
+    with pytest.raises(InvalidInput, match="MULLIGAN_PROMPT_CACHE must be an integer of at least 0, not '1 GB'"):
         EmbeddedModel(str(not_weights))
 
 

@@ -172,7 +172,7 @@ async def test_scripted_calls(line: Any, content: str, calls: tuple[ToolCall, ..
 @pytest.mark.parametrize("line", [{"passed": True}, ["look"], {"calls": ["look"]}, {"calls": None}])
 async def test_a_scripted_line_that_is_not_a_call_is_refused(line: Any) -> None:
     with pytest.raises(
-        InvalidInput, match=r"scripted, answer 1, cannot answer a question that has tools: .*Write a text"
+        InvalidInput, match=r"scripted, answer 1, cannot answer a question that has tools: .*Write a string"
     ):
         await ScriptedModel([line]).ask(ASKED)
 

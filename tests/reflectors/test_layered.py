@@ -182,7 +182,7 @@ def test_whoever_asks_himself_is_told() -> None:
     ("settings", "says"),
     [
         ({"calls": 2}, "calls must be 1"),
-        ({"calls": 3, "examples": "verbal.code.examples"}, "answers with a JSON object of tactical"),
+        ({"calls": 3, "examples": "verbal.code.examples"}, "must contain a JSON object with tactical"),
         ({"window": 0}, "at least 1"),
         ({"quality": 2}, "quality"),
     ],

@@ -54,7 +54,7 @@ async def test_a_merge_of_what_is_not_active_changes_nothing(store: LessonStore,
         await store.merge("a", entry("m"), ["2", "1"])
     with pytest.raises(NotFound, match="no lesson 'nobody'"):
         await store.merge("a", entry("m"), ["2", "nobody"])
-    with pytest.raises(StoreError, match="only be merged from others"):
+    with pytest.raises(StoreError, match="must be merged from other lessons"):
         await store.merge("a", entry("m"), [])
     assert await store.list("a", ALL) == before
 

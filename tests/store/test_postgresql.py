@@ -140,7 +140,7 @@ def test_what_belongs_to_lessons_is_seen_without_a_look_at_those_of_others(place
         ("mulligan_tests_bypassing", "bypasses row-level security"),
         ("mulligan_tests_owner", "owns the tables"),
         ("mulligan_tests_member", "owns the tables"),
-        ("mulligan_tests_stranger", "may not serve this store"),
+        ("mulligan_tests_stranger", "is not allowed to serve this store"),
     ],
 )
 async def test_who_may_not_serve_is_told_how_to_make_a_role_that_may(place: str, role: str, why: str) -> None:
@@ -290,7 +290,7 @@ async def test_a_bound_server_serves_its_agent_alone(place: str, bound: str) -> 
             store.create(Episode("new", Task("p"), agent="a")),
             store.memory.queue.enqueue("k", "a", {}),
         ):
-            with pytest.raises(StoreError, match="may not write for this agent"):
+            with pytest.raises(StoreError, match="is not allowed to write for this agent"):
                 await write
         assert await store.memory.queue.claim("me", 60, ["k"]) is not None
         assert await store.memory.queue.claim("me", 60, ["k"]) is None  # a's is not there

@@ -146,11 +146,11 @@ def test_what_only_adds_may_say_so(tmp_path: Path, statement: str) -> None:
 )
 def test_what_does_more_may_not(tmp_path: Path, statement: str) -> None:
     (script := tmp_path / "16_more.sql").write_text(f"-- expands\nCREATE TABLE t (n INTEGER);\n{statement};\n")
-    with pytest.raises(ValueError, match="claims to only expand, but does more"):
+    with pytest.raises(ValueError, match="is marked as only expanding the schema, but does more"):
         expands(script)
 
 
 def test_a_script_whose_last_statement_has_no_end_is_refused(tmp_path: Path) -> None:
     (script := tmp_path / "16_more.sql").write_text("-- expands\nCREATE TABLE t (n INTEGER);\nDROP TABLE lessons\n")
-    with pytest.raises(ValueError, match=r"16_more\.sql has a statement without an end: DROP TABLE lessons"):
+    with pytest.raises(ValueError, match=r"16_more\.sql has an unterminated statement: DROP TABLE lessons"):
         expands(script)

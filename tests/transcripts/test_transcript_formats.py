@@ -426,7 +426,7 @@ def test_a_long_session_keeps_its_task() -> None:
     ("text", "says"),
     [
         ("Assistant: x", "chat: no user message states the task"),
-        ("User: x", "the assistant has no text and no tool call"),
+        ("User: x", "the assistant wrote no text and called no tool"),
         ("System: x", "no user message states the task"),
     ],
 )

@@ -280,7 +280,7 @@ def _store_file(config: Config) -> Path:
     file = file_of(config.store)
     if file is None:
         raise InvalidInput(
-            f"The store {str(config.store).partition(':')[0]}: is not a file. Back it up with its database's "
+            f"The store {str(config.store).partition(':')[0]}:… is not a file. Back it up with its database's "
             "tools, such as pg_dump. After a restore, run `mulligan store erase-again`."
         )
     return file

@@ -127,8 +127,8 @@ class Composition:
             if not sees(model):
                 raise InvalidInput(
                     f"The task has an image, but the model of the {kind} ({model.name}) cannot read images. Use a "
-                    "model that can, or set one that describes images to it (vision_model=MODEL, or the role "
-                    "vision in mulligan.toml)."
+                    "model that can, or set a vision model, which describes images to this one "
+                    "(vision_model=MODEL, or the role vision in mulligan.toml)."
                 )
 
 

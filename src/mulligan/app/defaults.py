@@ -31,7 +31,8 @@ def completed(recipe: Recipe, named: Collection[str], objects: Mapping[str, Any]
     if "evaluator" not in named and recipe.model is None and recipe.judge_model is None:
         raise InvalidInput(
             "Nothing judges the answer: pass a command (check=COMMAND), tests (tests=FILE) or a model "
-            "(judge_model=MODEL). If you pass only model=MODEL, the model judges itself, which is weaker."
+            "(judge_model=MODEL). If you pass only model=MODEL, the model judges its own answers, which is less "
+            "reliable."
         )
     without_model = not asks_model("actor", recipe.actor, objects)
     if recipe.model is None and not without_model:

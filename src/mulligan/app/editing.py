@@ -65,7 +65,7 @@ async def revise(
     async with Ledger(store).hold(await _only(store, run)) as entry:
         if led_by_graph(entry.episode):
             raise InvalidInput(
-                "A graph controls this episode and does not read its record, so its lessons cannot be changed."
+                "A graph controls this episode without reading the episode's record, so lessons cannot be changed here."
             )
         revised = _trial(entry.episode, trial)
         number = revised.number

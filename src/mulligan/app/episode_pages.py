@@ -77,7 +77,7 @@ class EpisodePages:
         """
         rows = await self.store.steps(self.episode.id)
         if not 1 <= number <= len(rows):
-            raise NotFound(f"Episode {self.episode.id} has {count(len(rows), 'step')}, not {number}.")
+            raise NotFound(f"Episode {self.episode.id} has no step {number}; it has {count(len(rows), 'step')}.")
         row = rows[number - 1]
         messages = messages_of(row.request)
         settings = {name: part for name, part in table_of(row.request).items() if name != "messages"}

@@ -118,12 +118,12 @@ class Lookout:
         if check.decision != "change":
             return replace(check, change="")
         if not check.change.strip():
-            raise InvalidInput(f"{name}.check changed the action {ahead.action!r} to an empty one.")
+            raise InvalidInput(f"{name}.check replaced the action {ahead.action!r} with an empty one.")
         if ahead.tools:
             try:
                 call_of(check.change)
             except BadAnswer as error:
-                raise InvalidInput(f"{name}.check changed a call to {check.change!r}. {error}") from error
+                raise InvalidInput(f"{name}.check replaced a call with {check.change!r}. {error}") from error
         return check
 
     async def _put_to_person(self, check: Check) -> Check:

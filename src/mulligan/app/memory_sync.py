@@ -103,7 +103,7 @@ def _made(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         return folder.resolve()
     except OSError as error:
-        raise InvalidInput(f"{folder} cannot be a folder of lessons: {error.strerror}.") from error
+        raise InvalidInput(f"{folder} cannot be used as a folder of lessons: {error.strerror}.") from error
 
 
 class _Sync:
@@ -191,7 +191,7 @@ class _Sync:
             if self.sides.pop(prefix) == "theirs":
                 await self._to_bank(id, lesson, file)
             elif lesson and lesson.state == "quarantined":
-                raise InvalidInput(f"Lesson {id} is quarantined here: release it first, and sync again.")
+                raise InvalidInput(f"Lesson {id} is quarantined here: release it first, then sync again.")
             else:
                 self._to_folder(id, lesson if live else None, file)
         else:
@@ -233,7 +233,7 @@ class _Sync:
         text = file_text(lesson)
         name = file.name if file else self._new_name(lesson)
         if (read_back := lesson_in(self._folder / name, text)) is None or file_text(read_back) != text:
-            raise InvalidInput(f"Lesson {id} has text that Markdown cannot represent: edit it, and sync again.")
+            raise InvalidInput(f"Lesson {id} has text that Markdown cannot represent: edit it, then sync again.")
         with open(os.open(self._folder / PART, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as part:
             part.write(text.encode())
         os.replace(self._folder / PART, self._folder / name)
@@ -263,7 +263,7 @@ class _Sync:
 def _bytes(file: Path) -> bytes:
     """The content of a file. Raises `InvalidInput` for a link and for a large file, and `OSError`."""
     if not stat.S_ISREG(os.lstat(file).st_mode):
-        raise InvalidInput(f"{file} is a link or not a file, so it was skipped.")
+        raise InvalidInput(f"{file} is a link, or not a regular file, so it was skipped.")
     with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
         content = opened.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:

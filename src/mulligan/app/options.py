@@ -246,7 +246,7 @@ def _check(entry: Option, value: Any) -> None:
             advice = " MULLIGAN_STORE names a store by its address." if entry.name == "store" else ""
             raise _invalid(f"{entry.name} must be {words}, not {value!r}.{advice}")
     if entry.name == "bank" and value == "*":
-        raise _invalid("bank must be the name of one agent: '*' stands for all of them.")
+        raise _invalid("bank must be the name of one agent, not '*', which stands for all agents.")
     if entry.least is not None and value < entry.least:
         raise _invalid(f"{entry.name} must be at least {entry.least}, not {value}.")
 

@@ -131,7 +131,7 @@ def check_unchanged(file: Path) -> None:
     try:
         changed = file in _digest_by_file and code_digest(file) != _digest_by_file[file]
     except Unsafe as error:
-        raise InvalidInput(f"The plug-in file {file} is not loaded: {error}.") from error
+        raise InvalidInput(f"The plug-in file {file} was not loaded: {error}.") from error
     if changed:
         raise InvalidInput(f"The code next to {file} has changed since it was trusted: run mulligan trust again.")
 

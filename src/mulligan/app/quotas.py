@@ -68,7 +68,9 @@ class Quota:
             except ValueError:
                 raise InvalidInput(f"The quota {text!r} has no number: write it as {name}=1000.") from None
             if not 0 < values[name] < float("inf"):
-                raise InvalidInput(f"The quota {text!r} must be greater than 0; to refuse an agent, give it no token.")
+                raise InvalidInput(
+                    f"The quota {text!r} must be greater than 0; to deny an agent access, do not give it a token."
+                )
         return cls(**values)
 
     def __bool__(self) -> bool:

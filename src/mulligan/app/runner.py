@@ -79,7 +79,8 @@ class Runner:
             task.prompt.encode()
         except UnicodeEncodeError as error:  # from bytes in another encoding on the command line
             raise InvalidInput(
-                f"The task is not valid UTF-8 (character {error.start}): no model could read it."
+                f"The task is not valid UTF-8 (character {error.start}), so no model can read it: replace this "
+                "character."
             ) from None
         finished, run = list(over), over[-1].run if over else secrets.token_hex(4)
         if self.recipe.grouped:
@@ -240,7 +241,7 @@ class Runner:
             if isinstance(end := due(advance(episode, Forked(plan)), self.recipe.limits), Stop):
                 raise InvalidInput(
                     f"A fork of episode {episode.id} would have nothing to do ({end.reason}: {end.detail}). If a "
-                    "limit ended it, raise that limit, for example with tries=N."
+                    "limit ended the episode, raise that limit, for example with tries=N."
                 )
             ready = replace(ready, episode=await ledger.fork(episode, plan, composition.head, composition.texts))
         return await self._drive(ready)

@@ -99,7 +99,9 @@ async def resume(*args: Any, **named: Any) -> Episode:
         session = Session.of(options, here if recorded.agent is None else _config_of(recorded.agent, here), asks)
         recipe = _resumed_recipe(recorded, options, session)
         if recipe.recalls and bank is None and recipe.bank is None:
-            raise InvalidInput(f"Run {episodes[0].run} recalls from a bank: resume with mulligan.resume(id, bank=…).")
+            raise InvalidInput(
+                f"Run {episodes[0].run} recalls from a bank: resume it with mulligan.resume(id, bank=…)."
+            )
         async with session.runner(at, replace(recipe, edits=asks is not False), episodes[0].agent) as runner:
             return await runner.resume(episodes, fork=options.fork)
 

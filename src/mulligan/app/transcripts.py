@@ -95,7 +95,7 @@ class Transcript:
             task = turns.pop(request).text
         if not any(turn.role == "assistant" for turn in turns):
             raise InvalidInput(
-                f"{self.name}: the assistant has no text and no tool call, so there is nothing to learn."
+                f"{self.name}: the assistant wrote no text and called no tool, so there is nothing to learn."
             )
         task, turns = _shorten(task, turns)
         steps: list[Json] = [
@@ -330,7 +330,7 @@ async def _learn_episode(bank: Bank, episode: Episode, recall: str | None) -> Le
     """What a model, and rules about checks, learn from an episode. Raises as `learn_from` does."""
     if not has_something_to_learn(bank, episode):
         raise InvalidInput(
-            "No model was named. Set it with model=, MULLIGAN_MODEL, or model under [memory] in mulligan.toml. "
+            "No model was specified. Set one with model=, MULLIGAN_MODEL, or model under [memory] in mulligan.toml. "
             "Without a model, only facts are learned: from failed commands that were later fixed and, with "
             "success=, from failed asserts in tool output."
         )

@@ -30,7 +30,7 @@ def restored(lesson: Lesson) -> Lesson:
 
 def released(lesson: Lesson) -> Lesson:
     if lesson.state != "quarantined":
-        raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not quarantined.")
+        raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not quarantined, so it cannot be released.")
     return replace(lesson, state="active", flags=tuple(flag for flag in lesson.flags if flag != WAITS_FOR_REPLAY))
 
 

@@ -190,7 +190,7 @@ def checked_forms(value: object) -> tuple[Form, ...]:
         raise InvalidInput(f"'forms' must be one or more of {', '.join(FORMS)}, not {value!r:.80}.")
     for name in cast(Sequence[object], names):
         if name not in FORMS:
-            raise UnknownName("form of the past", str(name), FORMS)
+            raise UnknownName("form", str(name), FORMS)
     return tuple(form for form in FORMS if form in names)
 
 
@@ -207,7 +207,7 @@ def moment(value: object) -> float:
     """The value. Raises `InvalidInput` unless it can be a time: a number of seconds since the epoch."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf"):
         return float(value)
-    raise InvalidInput(f"A time must be in seconds since the epoch, not {value!r}.")
+    raise InvalidInput(f"A time must be a number of seconds since the epoch, not {value!r}.")
 
 
 class Replays(Protocol):

@@ -230,7 +230,7 @@ def _union(options: tuple[Any, ...]) -> _Shape:
             lambda data: None if data is None else inner.read(data),
         )
     if not set(options) <= set(get_args(Event)):
-        raise TypeError(f"a union of {options} cannot be distinguished in JSON")
+        raise TypeError(f"the members of a union of {options} cannot be distinguished in JSON")
     shapes = {option.__name__.lower(): _shape(option) for option in options}
 
     def read(data: Any) -> Any:

@@ -31,7 +31,7 @@ else:
         def __new__(cls, *values, **named):
             given = dict(zip(cls._fields, values, strict=False))
             if len(given) < len(values) or given.keys() & named.keys() or named.keys() - set(cls._fields):
-                raise TypeError(f"{cls.__name__} has the fields {', '.join(cls._fields)}, each once")
+                raise TypeError(f"{cls.__name__} accepts only the fields {', '.join(cls._fields)}, each at most once")
             given = {**cls._defaults, **given, **named}
             if missing := [name for name in cls._fields if name not in given]:
                 raise TypeError(f"{cls.__name__} needs {', '.join(missing)}")

@@ -30,7 +30,7 @@ class LoopDetector:
 
     def __init__(self, repeats: int = 3, periods: Sequence[int] = (2, 3)) -> None:
         if repeats < 2 or any(period < 2 for period in periods):
-            raise InvalidInput(f"repeats and periods must be 2 or more, not {repeats} and {list(periods)}.")
+            raise InvalidInput(f"repeats and each of the periods must be 2 or more, not {repeats} and {list(periods)}.")
         self._repeats = repeats
         self._periods = (1, *sorted(periods))
         self._actions: deque[str] = deque(maxlen=repeats * self._periods[-1])

@@ -47,7 +47,9 @@ class Scale:
             kinds = ", ".join(f"{kind}:K" for kind in get_args(Kind))
             raise InvalidInput(f"A scale must be {kinds}, with K from 1 to {MAX_K} (parallel:5), not {text!r}.")
         if match[3] and match[1] == "sequential":
-            raise InvalidInput(f"{text!r}: with sequential, only the evaluator judges the last attempts.")
+            raise InvalidInput(
+                f"{text!r}: omit :judge, because with sequential, only the evaluator judges the attempts."
+            )
         return cls(cast(Kind, match[1]), int(match[2]), match[3] is not None)
 
     @property

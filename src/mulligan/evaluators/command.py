@@ -311,7 +311,7 @@ def _named_files(argv: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]
         try:
             copied[part] = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInput(f"The file {part} that the check names cannot be read: {error}.") from error
+            raise InvalidInput(f"The file {part}, which the check uses, cannot be read: {error}.") from error
     return copied, tuple(part for part in argv if os.path.isabs(part) and os.path.isfile(part))
 
 

@@ -64,7 +64,7 @@ class RustTests:
         if seconds <= 0:
             raise InvalidInput(f"seconds must be greater than 0, not {seconds}.")
         if memory < 16:
-            raise InvalidInput(f"memory must be 16 MB or more, not {memory}.")
+            raise InvalidInput(f"memory must be 16 MB or more, not {memory} MB.")
         if layout not in ("ours", "reference"):
             raise InvalidInput(f"layout must be ours or reference, not {layout!r}.")
         self._program = read(tests)

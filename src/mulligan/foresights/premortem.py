@@ -73,7 +73,9 @@ class Premortem:
         bank: Bank | None = None,
     ) -> None:
         if checks < 1 or lessons < 0:
-            raise InvalidInput(f"premortem: checks must be at least 1 and lessons 0, not {checks} and {lessons}.")
+            raise InvalidInput(
+                f"premortem: checks must be at least 1 and lessons at least 0, not {checks} and {lessons}."
+            )
         patterns = [before] if isinstance(before, str) else list(before)
         self._by_model = BY_MODEL in patterns
         self._patterns = [_compiled(text) for text in patterns if text not in (DECLARED, BY_MODEL)]

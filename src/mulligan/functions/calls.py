@@ -90,8 +90,8 @@ class Call:
         self._arguments.apply_defaults()
         if settings.appended_to and not isinstance(text := self._arguments.arguments[settings.appended_to], str):
             raise InvalidInput(
-                f"{settings.name}() received a {type(text).__name__} for {settings.appended_to!r}, but the notes "
-                f"are appended to its text (notes={settings.appended_to!r}): pass a string, or add a parameter for "
+                f"{settings.name}() received a {type(text).__name__} for {settings.appended_to!r}, but notes can "
+                f"be appended only to a string (notes={settings.appended_to!r}): pass a string, or add a parameter for "
                 "the notes (notes: mulligan.Notes)."
             )
         self._inputs = Inputs(self._arguments.arguments)

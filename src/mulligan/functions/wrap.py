@@ -238,6 +238,6 @@ def _framework_of(agent: Any) -> Framework:
             return framework
     known = ", ".join(framework.PACKAGE for framework in _frameworks())
     raise InvalidInput(
-        f"{type(agent).__name__} is not an agent from a known framework ({known}). Decorate a function that runs "
-        "it with mulligan.retry, or describe how to run it with framework=. See: mulligan docs functions"
+        f"{type(agent).__name__} is not an agent from a known framework ({known}). Use mulligan.retry to "
+        "decorate a function that runs it, or framework= to describe how to run it. See: mulligan docs functions"
     )

@@ -169,7 +169,7 @@ def _check_one_judge(wish: Wish) -> None:
     if not judges:
         raise InvalidInput('Specify a check: a command, such as `mulligan goal "pytest -q"`, or --tests FILE.')
     if wish.rubric and (wish.protect or wish.at_least is not None):
-        raise InvalidInput("--protect and --at-least work only with checks that run. A model sees all changed files.")
+        raise InvalidInput("--protect and --at-least work only with a command or --tests, not with --judge.")
 
 
 def _check(wish: Wish, id: str, place: Place) -> str:

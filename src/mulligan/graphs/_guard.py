@@ -340,7 +340,7 @@ class _Check:
             sign = self._sign(n)
             depth += (sign in _OPEN) - (sign in _CLOSED) if sign else 0
             if depth > DEPTH:
-                raise Refused(f"brackets are nested deeper than {DEPTH}", token.at, "large")
+                raise Refused(f"brackets are nested more than {DEPTH} levels deep", token.at, "large")
             if depth < 0:
                 raise Refused(f"this {sign} closes nothing", token.at, "syntax")
         if depth:

@@ -72,7 +72,7 @@ def _split_address(address: str) -> tuple[str, str | None, str | None, str | Non
     except ValueError as error:
         raise InvalidInput(f"The graph address is not valid ({error}). Write it as bolt://host:7687.") from None
     if parts.scheme not in SCHEMES or not host:
-        raise InvalidInput(f"A graph address must consist of one of {'://, '.join(SCHEMES)}:// and a host.")
+        raise InvalidInput(f"A graph address must start with one of {'://, '.join(SCHEMES)}://, followed by a host.")
     shown = f"[{host}]" if ":" in host else host
     routing = f"?{parts.query}" if parts.query else ""
     user = unquote(parts.username) if parts.username is not None else None

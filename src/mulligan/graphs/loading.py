@@ -87,7 +87,7 @@ class _Loader:
 
     def _nodes(self, table: NodeTable) -> int:
         if table.label in self._keys:
-            raise InvalidInput(f"There are two node tables with the label {table.label}.")
+            raise InvalidInput(f"There are two node tables with the label {table.label}: rename one of them.")
         keys = self._keys[table.label] = set()
         key = table.columns[0]
         self._key_kinds[table.label] = key.kind
@@ -175,7 +175,9 @@ def _merged(label: str, tables: Sequence[EdgeTable]) -> tuple[Column, ...]:
     for one in (column for table in tables for column in table.columns):
         known = found.setdefault(one.name, one)
         if known != one:
-            raise InvalidInput(f"{one.name} of {label} is {_type(known)} in one file and {_type(one)} in another.")
+            raise InvalidInput(
+                f"{one.name} of {label} is {_type(known)} in one file, but {_type(one)} in another: use the same type."
+            )
     return tuple(found.values())
 
 

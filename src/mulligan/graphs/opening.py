@@ -69,7 +69,7 @@ def _procedures() -> Sequence[str]:
 def _megabytes(given: Any) -> int:
     text = str(given)
     if not text.isdecimal() or not int(text):
-        raise InvalidInput(f"'memory' must be an integer of MB for one query, not {given!r}.")
+        raise InvalidInput(f"'memory' must be an integer, the number of MB per query, not {given!r}.")
     return int(text)
 
 
@@ -88,7 +88,7 @@ def _address(where: Mapping[str, Any], given: Mapping[str, Any]) -> str:
 def _opened(where: str, user: str | None, password: str | None, database: str | None, more: Mapping[str, Any]) -> Graph:
     if "://" not in where:
         if user or database:
-            raise InvalidInput(f"{where} is a file: it has no users or databases.")
+            raise InvalidInput(f"{where} is a file, which has no users or databases: omit them.")
         return LadybugGraph(where, **more)
     password = password or os.environ.get(PASSWORD) or None
     return BoltGraph(where, user=user, password=password, database=database, **more)

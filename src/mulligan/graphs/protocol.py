@@ -119,7 +119,9 @@ def check_limits(seconds: float, rows: int) -> None:
     if seconds <= 0 or rows < 1:
         from mulligan.plugins import InvalidInput  # which the process that queries a database need not load
 
-        raise InvalidInput(f"A query needs more than 0 seconds and at least 1 row, not {seconds:g} s and {rows} rows.")
+        raise InvalidInput(
+            f"A query must be allowed more than 0 s and at least 1 row, not {seconds:g} s and {rows} rows."
+        )
 
 
 def quoted(name: str) -> str:

@@ -63,7 +63,7 @@ def main() -> None:
         try:
             data = sys.stdin.buffer.read(_MAX_PAYLOAD + 1)
             if more:
-                raise ValueError(f"expected only an agent and an event: {' '.join(more)}")
+                raise ValueError(f"expected only an agent and an event, not also: {' '.join(more)}")
             if len(data) > _MAX_PAYLOAD:
                 raise ValueError(f"the payload has more than {_MAX_PAYLOAD >> 20} MB, so it was not read")
             if text := respond(name, event, data, _STARTED):

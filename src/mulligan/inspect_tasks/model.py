@@ -19,7 +19,7 @@ def part(name: str = "") -> Any:
     except ModuleNotFoundError as error:
         raise InvalidInput(
             f"This needs the package inspect-ai ({error}): pip install 'mulligan[inspect]', "
-            'or in a checkout pip install -c constraints.txt -e ".[inspect]".'
+            'or, in a checkout, pip install -c constraints.txt -e ".[inspect]".'
         ) from error
 
 

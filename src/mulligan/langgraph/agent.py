@@ -59,7 +59,7 @@ class Conversation:
         chat = conversation if isinstance(conversation, BaseChatModel) else getattr(conversation, "chat", None)
         if chat is None:
             raise InvalidInput(
-                "The conversation factory returned no object with a chat model as `.chat`. Return a GptConversation "
+                "The conversation factory must return an object with a chat model as `.chat`: a GptConversation "
                 "with its key set, or a LangChain chat model."
             )
         self._conversation = conversation

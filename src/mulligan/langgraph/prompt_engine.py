@@ -444,7 +444,7 @@ def conversation_of(
     if name and provider:
         name = f"{PROVIDERS.get(provider, provider)}:{name}"
     if provider and not name:
-        raise InvalidInput(f"Which {provider} model? Pass model_name=….")
+        raise InvalidInput(f"No {provider} model was specified: pass model_name=….")
     return chat_model(name, temperature=0.0)
 
 

@@ -154,7 +154,7 @@ def _check_arguments(
     if until is not None:
         check_until(until)
         if judge is not None or not isinstance(tool, Graph):
-            raise InvalidInput("'until' is only for a graph database without your own judge: omit it.")
+            raise InvalidInput("'until' can be used only with a graph database and without your own judge: omit it.")
 
 
 def _opened_model(model: Any) -> Any:

@@ -255,9 +255,9 @@ def _bad_cursor() -> InvalidInput:
 
 def _check_variable(uri: str, name: str) -> None:
     if uri not in (one.uri_template for one in TEMPLATES):
-        raise InvalidInput("There is no such resource template: call resources/templates/list to see them.")
+        raise InvalidInput("There is no such resource template: call resources/templates/list to see the templates.")
     if name != "id":
-        raise UnknownName("variable of this template", name[:MAX_ID], ["id"])
+        raise UnknownName("variable in this template", name[:MAX_ID], ["id"])
 
 
 def _no_resource(context: ServerRequestContext[Any, Any], uri: str) -> MCPError:

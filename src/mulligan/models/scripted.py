@@ -99,7 +99,7 @@ class ScriptedModel:
         except (KeyError, TypeError, AttributeError):
             raise InvalidInput(
                 f"{self.name}, answer {len(self.questions)}, cannot answer a question that has tools: "
-                f"{json.dumps(line, ensure_ascii=False)[:80]}. Write a text, "
+                f"{json.dumps(line, ensure_ascii=False)[:80]}. Write a string, "
                 '{"tool": NAME, "arguments": {...}}, or {"calls": [...]} with such objects.'
             ) from None
         return table.get("text", ""), calls

@@ -100,7 +100,7 @@ class StoredJournal:
         where = path(name)
         if where in self._under_way:
             raise JournalError(
-                f"Two steps {where} at once would be numbered in random order, and mixed up when the run is "
+                f"Two simultaneous steps {where} would be numbered in random order, and mixed up when the run is "
                 "resumed. Give each branch its own name with scope(name)."
             )
         number = self._counts[where] = self._counts[where] + 1

@@ -196,6 +196,6 @@ def _examples_of(worked: Prompt, layer: Layer) -> tuple[tuple[str, str], ...]:
             parts.append((role, json.loads(text)[layer] if role == "assistant" else text))
         except (ValueError, KeyError, TypeError):
             raise InvalidInput(
-                f"Prompt {worked.name}: each [[assistant]] answers with a JSON object of {', '.join(LAYERS)}."
+                f"Prompt {worked.name}: each [[assistant]] must contain a JSON object with {', '.join(LAYERS)}."
             ) from None
     return tuple(parts)

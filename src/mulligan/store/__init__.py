@@ -61,7 +61,7 @@ def parse_address(address: str | Path) -> tuple[str, str]:
     known = sorted(folder.parent.name for folder in _HERE.glob("*/__init__.py"))
     if scheme not in known:
         raise InvalidInput(
-            f"{address!r} is not a store address: there is no kind {scheme!r}. Available: {', '.join(known)}. For "
-            f"a file with a colon in its name, use ./{address}"
+            f"{address!r} is not a store address: {scheme!r} is not a kind of store. Available: {', '.join(known)}. "
+            f"For a file with a colon in its name, use ./{address}"
         )
     return scheme, rest

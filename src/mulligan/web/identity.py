@@ -131,7 +131,7 @@ def _scopes(given: Sequence[str]) -> Mapping[str, str]:
         action, _, scope = one.partition("=")
         if action not in ACTIONS or action in scopes or not _SCOPE.fullmatch(scope):
             raise InvalidInput(
-                f"--scope must have the form ACTION=SCOPE, such as --scope write=memory.write, not {one!r}. Give "
+                f"--scope must have the form ACTION=SCOPE, such as --scope write=memory.write, not {one!r}. Use "
                 f"it once for each action ({', '.join(ACTIONS)})."
             )
         scopes[action] = scope

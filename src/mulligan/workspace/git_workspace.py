@@ -65,7 +65,10 @@ class GitWorkspace:
                 raise InvalidInput(f"link must be paths inside the workspace, such as .venv, not {name!r}.")
         for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
             if name in os.environ:
-                raise InvalidInput(f"{name} is set, as in a git hook: agents would work there. Unset it first.")
+                raise InvalidInput(
+                    f"{name} is set, as in a git hook, so agents' git commands would not use the workspace. Unset it "
+                    "first."
+                )
         self.folder = os.path.realpath(folder)
         self.mode: Mode = mode
         self.data = os.path.realpath(data or home() / "workspaces")

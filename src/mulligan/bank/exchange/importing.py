@@ -385,7 +385,7 @@ def as_one_agents(agent_id: str, archives: Sequence[Archive], file: Path) -> Arc
     for archive in archives:
         for lesson in archive.lessons:
             if lesson.id in lessons:
-                raise InvalidInput(f"{file}: two agents have a lesson {lesson.id}: import it without agent_id=.")
+                raise InvalidInput(f"{file}: two agents have a lesson {lesson.id}: import the file without agent_id=.")
             lessons[lesson.id] = replace(lesson, agent_id=agent_id)
         for id, versions in archive.history.items():
             renamed = (replace(one, lesson=one.lesson and replace(one.lesson, agent_id=agent_id)) for one in versions)

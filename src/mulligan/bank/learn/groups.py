@@ -145,7 +145,9 @@ class Groups:
             LeaseLost: another call holds the group.
         """
         if len(episode.trials) != 1:
-            raise InvalidInput(f"A trajectory is an episode of one trial, but this one has {len(episode.trials)}.")
+            raise InvalidInput(
+                f"A trajectory must be an episode of one trial, but this one has {len(episode.trials)} trials."
+            )
         key = digest(to_json(episode.trials[0].attempt))
 
         async def add(work: Queued, claim: Claim) -> Group:
@@ -359,6 +361,6 @@ def question_work(work: Queued) -> Queued:
         )
     if work.kind == GROUP:
         raise InvalidInput(
-            f"Work {work.id} is a group of trajectories: close it with the tool memory_group, or `Bank.groups.close`."
+            f"Job {work.id} is a group of trajectories: close it with the tool memory_group, or `Bank.groups.close`."
         )
     return work

@@ -93,7 +93,7 @@ class Alfworld:
         for each in self.earlier:
             if each.name not in names:
                 raise InvalidInput(
-                    f"{path} belongs to different data: it contains {each.name!r}, but this data has "
+                    f"{path} belongs to different data: it contains a result for {each.name!r}, but this data has "
                     f"{count(games, 'game')}."
                 )
         return {each.name: each for each in self.earlier}

@@ -98,7 +98,7 @@ def command(
 def _read(
     sources: Sequence[str], domain: str | None, data: str | None, replay: bool
 ) -> Mapping[str, Sequence[Transcript]]:
-    """The transcripts by what they belong to: a domain of state-bench, or all other sources together."""
+    """The transcripts by what they belong to: a STATE-Bench domain, or all other sources together."""
     if _has_domains(sources):
         folder = data or os.environ.get("MULLIGAN_DATA")
         if not folder:
@@ -106,7 +106,7 @@ def _read(
         benchmark = _opened("state_bench")
         assert isinstance(benchmark, HasTrajectories)
         if domain and domain not in benchmark.domains:
-            raise UnknownName("domain of state-bench", domain, benchmark.domains)
+            raise UnknownName("STATE-Bench domain", domain, benchmark.domains)
         at = Path(folder).expanduser()
         files = {one: benchmark.trajectories(at, one) for one in ([domain] if domain else benchmark.domains)}
         return {name: _in_files(paths) for name, paths in files.items()}

@@ -59,7 +59,7 @@ def command(
     """
     if (difference is None) == (cases is None):
         raise click.UsageError(
-            "Use --difference to see how many cases you need, or --cases to see what difference they can show."
+            "Use --difference to see how many cases you need, or --cases to see what difference that many can show."
         )
     if not 0 < rate < 1 or not 0 <= correlation < 1:
         raise InvalidInput("A rate must be between 0 and 1. A correlation may also be 0.")

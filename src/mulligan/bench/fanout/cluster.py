@@ -250,8 +250,8 @@ async def _connected(ray: Any, address: str) -> AsyncGenerator[None]:
     if ray.is_initialized():
         if address != "local":
             raise InvalidInput(
-                f"This process is already connected to another Ray, not to {address}: use that Ray with on='ray', or "
-                "call ray.shutdown() first."
+                f"This process is already connected to another Ray cluster, not to {address}: use that cluster with "
+                "on='ray', or call ray.shutdown() first."
             )
         yield
         return

@@ -46,7 +46,9 @@ def find_data(benchmark: Benchmark, given: str | os.PathLike[str] | None) -> Seq
     name = type(benchmark).__module__.rpartition(".")[2]
     fetch = f"Fetch it: mulligan bench fetch {name}" if benchmark.sources else benchmark.where
     looked = " and ".join(map(str, folders))
-    raise InvalidInput(f"No {benchmark.data} in {looked}. {fetch}, or specify its folder with --data or MULLIGAN_DATA.")
+    raise InvalidInput(
+        f"There is no {benchmark.data} in {looked}. {fetch}, or specify its folder with --data or MULLIGAN_DATA."
+    )
 
 
 def _matches(folder: Path, pattern: str) -> list[Path]:

@@ -49,7 +49,7 @@ async def run_exam(
     config = load()
     arms = [read_arm(memory, config, kind="memory") for memory in memories if memory != NONE]
     if not arms or not families:
-        raise InvalidInput("An exam needs at least one memory besides none, and at least one stream.")
+        raise InvalidInput("An exam needs at least one memory other than 'none', and at least one stream.")
     return [
         await run_stream(
             f"stream:{family}",

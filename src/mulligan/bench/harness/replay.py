@@ -110,7 +110,7 @@ def _episode(where: str, entry: dict[str, Any], ids: set[str]) -> Published:
         raise InvalidInput(f"{where}: 'solved' must be true or false, not {entry['solved']!r}.")
     trials = len(lists["implementations"])
     if not trials:
-        raise InvalidInput(f"{where}: 'implementations' is empty, but each trial has one.")
+        raise InvalidInput(f"{where}: 'implementations' is empty: it must have one string per trial.")
     for key in ("feedback", "reflections"):
         if len(lists[key]) > trials:
             raise InvalidInput(
@@ -118,7 +118,8 @@ def _episode(where: str, entry: dict[str, Any], ids: set[str]) -> Published:
             )
     if len(lists["feedback"]) < trials - 1:
         raise InvalidInput(
-            f"{where}: 'feedback' has {count(len(lists['feedback']), 'string')}, not {trials - 1}: one per failure."
+            f"{where}: 'feedback' must have {count(trials - 1, 'string')}, one per failure, not "
+            f"{len(lists['feedback'])}."
         )
     names = (texts["name"] + (f"#{number}" if number > 1 else "") for number in itertools.count(1))
     id = next(name for name in names if name not in ids)
@@ -140,7 +141,7 @@ def _texts(where: str, key: str, value: object) -> tuple[str, ...]:
         raise InvalidInput(f"{where}: {key!r} must be a list of strings, not {type(value).__name__}.")
     for number, text in enumerate(cast(list[Any], value), 1):
         if not isinstance(text, str):
-            raise InvalidInput(f"{where}: {key!r}, number {number}, must be a string, not {type(text).__name__}.")
+            raise InvalidInput(f"{where}: item {number} of {key!r} must be a string, not {type(text).__name__}.")
     return tuple(escaped(text) for text in cast(list[str], value))
 
 
@@ -168,7 +169,7 @@ class LogModel:
 
     def _at(self, texts: Sequence[str], trial: int, what: str) -> str:
         if trial > len(texts):
-            raise ModelError(f"the log of {self._log.id} has {len(texts)} {what}, and trial {trial} asks for one more")
+            raise ModelError(f"the log of {self._log.id} has {len(texts)} {what}, but trial {trial} needs one more")
         return texts[trial - 1]
 
 

@@ -100,7 +100,7 @@ class StreamChoice:
             if names.count(name) > 1:
                 raise InvalidInput(f"The arm {name!r} appears twice: give each its own name.")
         if NONE not in names:
-            raise InvalidInput(f"Gain is measured against an arm without memory: add {NONE!r} to the arms.")
+            raise InvalidInput(f"Gain is measured against an arm without memory: add the arm {NONE!r}.")
 
     def to_json(self) -> dict[str, Json]:
         arms: list[Json] = [cast(Json, asdict(arm)) for arm in self.arms]

@@ -51,7 +51,7 @@ class HotPotQA:
         docstore: str | None = None,
     ) -> None:
         if docstore is not None and mode != "react":
-            raise InvalidInput(f"Only the mode react searches a docstore, not {mode!r}.")
+            raise InvalidInput(f"A docstore needs the mode 'react', not {mode!r}.")
         self._judges, self._mode, self._judge = judges, mode, judge
         self._docstore = None if docstore is None else Path(docstore).expanduser().resolve()
 

@@ -159,6 +159,6 @@ def tasks_of(files: Sequence[Path], scores: Path | None) -> Mapping[str, tuple[P
     for file in files:
         for id, task in read_tasks(file, scores).items():
             if id in tasks:
-                raise InvalidInput(f"The task {id!r} is in {tasks[id][0]} and in {file}.")
+                raise InvalidInput(f"The task {id!r} is in both {tasks[id][0]} and {file}: remove it from one of them.")
             tasks[id] = (file, task)
     return tasks

@@ -90,7 +90,7 @@ class Table:
         if not isinstance(value, list):
             return self.text(key)
         if not value:
-            raise self.wrong(key, f"{key} is an empty list.")
+            raise self.wrong(key, f"{key} is an empty list: add at least one string.")
         return [Table(self.file, self.called, {key: text}, self.lines).text(key) for text in cast(list[Any], value)]
 
     def flag(self, key: str) -> bool:
@@ -250,9 +250,11 @@ class _Reader:
         oracle = self._value("oracle", Table.flag) or False
         source = self._source("oracle")
         if oracle and loop is not None:
-            raise source.wrong("oracle", f"With oracle = true, the answer judges in the loop: omit {loop.name}.")
+            raise source.wrong("oracle", f"With oracle = true, the answer is the judge in the loop: omit {loop.name}.")
         if oracle and (hidden is None or hidden["evaluator"] != "exact_match"):
-            raise source.wrong("oracle", "With oracle = true, the answer judges in the loop, but there is no answer.")
+            raise source.wrong(
+                "oracle", "With oracle = true, the answer is the judge in the loop: add an answer to the task."
+            )
         if oracle:
             loop = Spec("exact_match", {**hidden["settings"], "oracle": True})
         if loop is None and hidden is None:
@@ -302,7 +304,7 @@ class _Reader:
         if key is None:
             for source in (self._table, self._default):
                 if "settings" in source.values:
-                    raise source.wrong("settings", "settings need an evaluator, but none is named.")
+                    raise source.wrong("settings", "settings need an evaluator, but none is specified.")
             return None
         spec = self._spec(table, key, names_files=True)
         return spec if table is self._table else spec.with_settings(**self._settings(self._table, names_files=True))

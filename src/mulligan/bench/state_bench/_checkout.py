@@ -29,7 +29,9 @@ class StateBenchCheckout:
         for file in files:
             if file.parts[-5:-1] == ("state_bench", "domains", domain, "splits"):
                 return cls(file.parents[4], domain)
-        raise InvalidInput(f"{files[0]} is not state_bench/domains/{domain}/splits/train_test.json in a checkout.")
+        raise InvalidInput(
+            f"{files[0]} must be state_bench/domains/{domain}/splits/train_test.json in a checkout of STATE-Bench."
+        )
 
     @property
     def folder(self) -> Path:

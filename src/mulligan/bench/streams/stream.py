@@ -113,7 +113,7 @@ class Stream:
         self._drift = _drift(drift, tasks)
         self._kinds = self._world.kinds if kinds is None else kinds
         if not 1 <= self._kinds <= self._world.kinds:
-            raise InvalidInput(f"kinds of {family} must be from 1 to {self._world.kinds}, not {kinds}.")
+            raise InvalidInput(f"For {family}, kinds must be from 1 to {self._world.kinds}, not {kinds}.")
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
         if files:

@@ -284,7 +284,7 @@ def _own_shop(name: str, value: Any) -> Shop:
 def _own_product(row: _Row) -> Product:
     price = row.value.get("price")
     if not isinstance(price, (int, float)) or isinstance(price, bool) or not 0 <= price < 1e9:
-        raise InvalidInput(f"{row.where}, 'price' must be a number of dollars, not {price!r}.")
+        raise InvalidInput(f"{row.where}, 'price' must be a number, in dollars, not {price!r}.")
     options = _Row(f"{row.where}, options", cast(Any, row.value.get("options") or {}))
     return Product(
         row.text("id"),
@@ -308,7 +308,9 @@ def _own_goal(row: _Row, products: Mapping[str, Product]) -> Goal:
         raise InvalidInput(f"{row.where}, 'product': there is no product {id!r}.")
     price = row.value.get("price")
     if price is not None and not (isinstance(price, (int, float)) and price >= product.price):
-        raise InvalidInput(f"{row.where}, 'price': {id} costs more ({product.shown_price}) than {price!r}.")
+        raise InvalidInput(
+            f"{row.where}, 'price' must be at least the price of {id} ({product.shown_price}), not {price!r}."
+        )
     valid = {value for values in product.options.values() for value in values}
     options = tuple(option.lower() for option in row.texts("options"))
     for option in options:

@@ -22,5 +22,5 @@ def command(folder: str | None) -> None:
     where = f"in {Path(folder).resolve()}" if folder else "everywhere"
     still = f"Paused {' and '.join(left)}: mulligan hooks resume{' FOLDER' * (left != ['everywhere'])} ends the pause."
     if not taken_back:
-        raise NotFound(f"Hooks are not paused {where}. {still if left else 'There is no pause.'}")
+        raise NotFound(f"Hooks are not paused {where}. {still if left else 'No pause is in effect.'}")
     emit(f"The pause {where} has ended. {still}" if left else "Hooks are active again.")

@@ -108,8 +108,8 @@ def _with_notes(input: Any, notes: str) -> Any:
         if len(texts) == 1:
             return {**input, texts[0]: f"{input[texts[0]]}\n\n{notes}"}
         raise InvalidInput(
-            f"The input has {len(texts)} strings, so it is unclear where to append the notes. Decorate a function "
-            "that places them with mulligan.retry."
+            f"The input has {len(texts)} strings, so it is unclear where to append the notes. Use mulligan.retry "
+            "to decorate a function that places them."
         )
     return f"{input}\n\n{notes}"
 

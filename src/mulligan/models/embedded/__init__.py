@@ -136,7 +136,7 @@ class EmbeddedModel:
 def request(question: Question, sampling: Sampling) -> dict[str, Json]:
     """The question as a request to llama.cpp's chat completions. Raises `InvalidInput` for images."""
     if any(message.images for message in question.messages):
-        raise InvalidInput("The embedded models cannot read images. Specify one that can with model=.")
+        raise InvalidInput("The embedded models cannot read images. Use model= to specify a model that can.")
     body: dict[str, Json] = {
         "messages": [{"role": message.role, "content": message.text} for message in question.messages],
         "max_tokens": DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens,

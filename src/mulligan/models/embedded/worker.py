@@ -108,7 +108,7 @@ def prompt_cache() -> int:
 
 def _whole_number(name: str, value: str, least: int) -> int:
     if not value.isdecimal() or int(value) < least:
-        raise InvalidInput(f"{name} must be an integer from {least}, not {value!r}.")
+        raise InvalidInput(f"{name} must be an integer of at least {least}, not {value!r}.")
     return int(value)
 
 

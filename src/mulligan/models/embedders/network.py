@@ -69,7 +69,7 @@ def load(name: str, path: Path, threads: int) -> Network:
         session = runtime.InferenceSession(graph.read_bytes(), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common base class
         raise ModelError(
-            f"{path} could not be loaded ({error}). If the file is damaged, run mulligan models remove {name}, and "
+            f"{path} could not be loaded ({error}). If the file is damaged, run mulligan models remove {name}, then "
             "pull it again."
         ) from error
     return Network(session, pieces, weights, rows)

@@ -294,7 +294,9 @@ def default_scope(db: psycopg.Connection[Any], name: str) -> str:
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
         version = bound = None
     if version is None or bound is None:
-        raise StoreError(f"{name}: the role {role} may not serve this store. To allow it: {setup_command(role)}")
+        raise StoreError(
+            f"{name}: the role {role} is not allowed to serve this store. To allow it: {setup_command(role)}"
+        )
     number, readable = version
     if number < NEWEST:
         raise StoreError(
@@ -310,7 +312,7 @@ def explained(error: Exception, name: str) -> StoreError:
     """Converts an error of the driver to one that says what happened, and what to do."""
     message = first_line(error)
     if isinstance(error, psycopg.errors.InsufficientPrivilege) and "row-level security" in message:
-        return StoreError(f"{name}: this server's role may not write for this agent: {message}.")
+        return StoreError(f"{name}: this server's role is not allowed to write for this agent: {message}.")
     if isinstance(error, (psycopg.DataError, UnicodeError)):
         return StoreError(f"{name} cannot store this: {message}.")
     if isinstance(error, _TIMEOUTS):

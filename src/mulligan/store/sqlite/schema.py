@@ -44,7 +44,7 @@ def statements(script: Path) -> Migration:
                 found.append(statement.strip().removesuffix(";"))
                 statement = ""
     if statement.strip():
-        raise ValueError(f"{script.name} has a statement without an end: {statement.strip()}")
+        raise ValueError(f"{script.name} has an unterminated statement: {statement.strip()}")
     return tuple(found)
 
 
@@ -75,7 +75,7 @@ def expands(script: Path) -> bool:
         return False
     for statement in statements(script):
         if not _EXPANDING_STATEMENT.match(statement):
-            raise ValueError(f"{script.name} claims to only expand, but does more: {statement}")
+            raise ValueError(f"{script.name} is marked as only expanding the schema, but does more: {statement}")
     return True
 
 

@@ -212,7 +212,7 @@ def _flat(span: Span, prefix: str) -> list[JsonEntry]:
     entries: list[JsonEntry] = []
     for n, one in _nested(span.attributes, prefix):
         if not isinstance(one, dict):
-            raise InvalidInput(f"{span.at}: {prefix}.{n} must have the fields of a message.")
+            raise InvalidInput(f"{span.at}: {prefix}.{n} must be a message with fields, such as {prefix}.{n}.role.")
         table = cast("dict[str, Any]", one)
         value = dict(cast("dict[str, Json]", table.get("message", table)))
         if "contents" in value:

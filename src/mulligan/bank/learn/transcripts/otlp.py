@@ -26,7 +26,7 @@ class OTLP:
             raise InvalidInput(error)
         if len(runs) != 1:
             raise InvalidInput(
-                f"{name}: these traces contain {len(runs)} agent runs, but a transcript contains one. Learn from "
-                "the trace file instead: mulligan learn FILE, or mulligan.learn_traces."
+                f"{name}: these traces contain {len(runs)} agent runs, but a transcript must contain one. Learn "
+                "from the trace file instead: mulligan learn FILE, or mulligan.learn_traces."
             )
         return list(runs[0].turns)

@@ -53,7 +53,7 @@ def group(
 def one_lesson(lessons: Sequence[Lesson], *, least: int, mixed: bool, name: str) -> bool:
     """Whether these lessons have both outcomes. Raises `InvalidInput` if they may not become one lesson."""
     if len(lessons) < least:
-        raise InvalidInput(f"{name} merges at least {least} lessons, not {len(lessons)}.")
+        raise InvalidInput(f"{name} needs at least {least} lessons to merge, not {len(lessons)}.")
     both = len({lesson.outcome for lesson in lessons}) > 1
     if both and not mixed:
         raise InvalidInput(

@@ -195,7 +195,7 @@ def read_documents(path: str) -> Docstore:
         raise InvalidInput(what)
     stats = [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
     if not len(store := _read(tuple(stats))):
-        raise InvalidInput(f"The documents {root} have no pages.")
+        raise InvalidInput(f"The documents {root} contain no pages.")
     return store
 
 

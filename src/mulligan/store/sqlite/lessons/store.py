@@ -112,7 +112,9 @@ class SqliteLessons:
     ) -> None:
         merged, text = rows.prepare_addition(agent_id, entry)
         if not parents or merged.lesson.id in parents or merged.lesson.state == "superseded":
-            raise StoreError(f"Lesson {merged.lesson.id} can only be merged from others, and must not be superseded.")
+            raise StoreError(
+                f"Lesson {merged.lesson.id} must be merged from other lessons, and must not be superseded."
+            )
         unique, by = tuple(dict.fromkeys(parents)), signature()
 
         def work(db: Connection, agent: int) -> None:
@@ -380,7 +382,7 @@ def _check_unchanged(db: Connection, agent: int | None, before: Sequence[Lesson]
     """Raises `LessonChanged` unless each of these lessons is still as it was read."""
     for lesson in before:
         if _uncounted(rows.read(db, rows.lesson_number(db, agent, lesson.id))) != _uncounted(lesson):
-            raise LessonChanged(f"Lesson {lesson.id} was changed in the meantime. Check it, and try again.")
+            raise LessonChanged(f"Lesson {lesson.id} was changed in the meantime. Check it, then try again.")
 
 
 def _uncounted(lesson: Lesson) -> Lesson:
