@@ -224,7 +224,7 @@ BAD = {
     'prompt = "x"\nanswer = "a"\noracle = "yes"': r"mine\.toml:4: oracle must be true or false",
     'prompt = "x"\nregex = "a"\noracle = true': r"mine\.toml:4: With oracle = true, the answer is the judge in the loop: "
     r"omit regex",
-    'prompt = "x"\nhidden = { regex = "a" }\noracle = true': r"mine\.toml:4: .* there is no answer",
+    'prompt = "x"\nhidden = { regex = "a" }\noracle = true': r"mine\.toml:4: .* add an answer to the task",
     'prompt = "x"\nevaluator = "model_jugde"': r"mine\.toml:1: the task 'task-1': No judge is called 'model_jugde'\. Did you mean 'model_judge'",
     'prompt = "x"\nevaluator = "./gone.py"': r"mine\.toml:3: The plug-in file .*gone\.py does not exist",
     'prompt = "x"\nevaluator = "exact_match:y"': r"mine\.toml:3: Write the settings of exact_match as settings",

@@ -289,7 +289,7 @@ async def test_what_cannot_work_is_refused_before_a_model_is_asked(store: Store,
         await ran(store, file, model, "lesson")
     with pytest.raises(InvalidInput, match="twice"):
         await ran(store, file, model, arm(tmp_path), "lessons")
-    with pytest.raises(InvalidInput, match="add 'none'"):
+    with pytest.raises(InvalidInput, match="add the arm 'none'"):
         await run_stream(str(file), arms=["lessons"], model=model, store=store)
     with pytest.raises(InvalidInput, match="needs a change"):
         await ran(store, file, model, arm(tmp_path), controls=("stale",))

@@ -157,8 +157,8 @@ async def test_a_changed_docstore_is_read_again(tmp_path: Path) -> None:
         ("a.json", '{"title": "Ulm"}', "a list of pages"),
         ("a.json", "no", "not valid JSON"),
         ("a.json", "[1]", r"a\.json, page 1: this must be an object"),
-        ("a.json", "[]", "have no page"),
-        ("a.jsonl", "\n", "have no page"),
+        ("a.json", "[]", "contain no page"),
+        ("a.jsonl", "\n", "contain no page"),
     ],
 )
 def test_documents_that_cannot_be_read_are_refused_by_place(name: str, text: str, said: str, tmp_path: Path) -> None:

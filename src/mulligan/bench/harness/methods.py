@@ -104,5 +104,5 @@ def _strategy(of: str, methods: Mapping[str, Method], text: str) -> Spec:
         spec = parse_spec("strategies", text)
         find("strategies", spec.name)
     except UnknownName as error:
-        raise InvalidInput(f"{error} Methods for {of} (--method): {', '.join(methods)}.") from error
+        raise InvalidInput(f"{error} Methods for {of}, with --method: {', '.join(methods)}.") from error
     return spec
