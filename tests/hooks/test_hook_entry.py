@@ -180,7 +180,7 @@ def test_what_an_agent_should_not_send_is_noted_in_plain_words(place: Place) -> 
     place.run(place.payload("Stop"), "claude", "Stop", "now")
     place.run(b"{}", "emacs")
     said = [error.what for error in status_of(str(place.folder)).errors][::-1]
-    assert said[0] == "ValueError: the payload has more than 16 MB, so it was not read"
+    assert said[0] == "ValueError: the payload is larger than 16 MB, so it was not read"
     assert said[1] == "ValueError: expected only an agent and an event, not also: now"
     assert "'emacs' is not a known coding agent: claude" in said[2]
 

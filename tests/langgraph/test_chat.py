@@ -229,7 +229,7 @@ def test_errors_are_ours() -> None:
     ("options", "said"),
     [
         ({"reasoning": 1}, "have no option 'reasoning'"),
-        ({"tools": [{"type": "web_search"}]}, "'web_search' runs at its provider"),
+        ({"tools": [{"type": "web_search"}]}, "'web_search' runs on its provider's servers"),
         ({"tools": [add, add]}, "Two tools have the name add"),
         ({"tools": [3]}, "3 is not a tool"),
         ({"tools": [add], "tool_choice": "addd"}, "Did you mean 'add'"),

@@ -67,7 +67,11 @@ async def test_the_other_arguments() -> None:
         (types.PromptReference(name="rules"), "agent_id", "No prompt is called 'rules'"),
         (RULES, "task", "No argument of memory-rules is called 'task'. Available: agent_id."),
         (EPISODE, "agent", "No variable in this template is called 'agent'"),
-        (types.ResourceTemplateReference(uri="mulligan://{id}"), "id", "call resources/templates/list to see the templates"),
+        (
+            types.ResourceTemplateReference(uri="mulligan://{id}"),
+            "id",
+            "call resources/templates/list to see the templates",
+        ),
     ],
 )
 async def test_what_is_not_there_cannot_be_completed(ref: Any, name: str, says: str) -> None:

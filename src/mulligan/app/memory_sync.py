@@ -267,7 +267,7 @@ def _bytes(file: Path) -> bytes:
     with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
         content = opened.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise InvalidInput(f"{file} has more than {MAX_BYTES:,} bytes, so it was skipped.")
+        raise InvalidInput(f"{file} is larger than {MAX_BYTES:,} bytes, so it was skipped.")
     return content
 
 

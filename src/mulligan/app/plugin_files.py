@@ -66,7 +66,7 @@ def code_digest(file: Path) -> str:
     hasher, bytes_left = hashlib.sha256(), MOST_BYTES
     for number, (name, path) in enumerate(_entries(folder, "", frozenset())):
         if number >= MOST_FILES:
-            raise Unsafe(f"{folder} has more than {MOST_FILES:,} files: put {file.name} into its own folder")
+            raise Unsafe(f"{folder} contains more than {MOST_FILES:,} files: put {file.name} into its own folder")
         if path.suffix.lower() not in CODE and path != file:
             continue
         if is_foreign(path) or is_foreign(path.parent):

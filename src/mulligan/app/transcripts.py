@@ -229,7 +229,7 @@ def _recognise(text: str, name: str) -> str:
     if len(formats) == 1:
         return formats[0]
     if formats:
-        raise InvalidInput(f"{name} may be {' or '.join(formats)}: set the format with format=.")
+        raise InvalidInput(f"{name} may be in the format {' or '.join(formats)}: specify which with format=.")
     if text.lstrip()[:1] in ("{", "[") and not _is_json(text.strip().partition("\n")[0]):  # not JSON Lines
         parsed(name, text)  # raises an error that says where it is broken
     raise InvalidInput(

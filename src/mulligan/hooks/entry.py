@@ -65,7 +65,7 @@ def main() -> None:
             if more:
                 raise ValueError(f"expected only an agent and an event, not also: {' '.join(more)}")
             if len(data) > _MAX_PAYLOAD:
-                raise ValueError(f"the payload has more than {_MAX_PAYLOAD >> 20} MB, so it was not read")
+                raise ValueError(f"the payload is larger than {_MAX_PAYLOAD >> 20} MB, so it was not read")
             if text := respond(name, event, data, _STARTED):
                 os.write(1, text.encode())
         except BaseException as error:

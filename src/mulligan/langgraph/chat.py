@@ -261,8 +261,8 @@ def tool_schemas(tools: Sequence[Any]) -> list[dict[str, Any]]:
             raise InvalidInput(f"{tool!r} is not a tool: {str(error).splitlines()[0]}.") from None
         if schema.get("type") != "function" or "function" not in schema:
             raise InvalidInput(
-                f"The tool {schema.get('type')!r} runs at its provider and cannot be used here. Use functions, "
-                "pydantic classes, LangChain's tools or JSON schemas."
+                f"The tool {schema.get('type')!r} runs on its provider's servers, so it cannot be used here. Use "
+                "functions, pydantic classes, LangChain's tools or JSON schemas."
             )
         found.append(schema)
     return found

@@ -90,7 +90,7 @@ def connection(provider: str, access: Access, settings: CallSettings) -> Provide
         try:
             provider_class = infer_provider_class(provider)
         except ValueError:  # an older version
-            raise InvalidInput(f"This version of pydantic-ai does not know the provider {provider}.") from None
+            raise InvalidInput(f"This version of pydantic-ai does not support the provider {provider}.") from None
         parameters = inspect.signature(provider_class.__init__).parameters
         options = {"api_key": access.key, "base_url": access.base_url, "http_client": client}
         sdk_provider = provider_class(

@@ -229,8 +229,7 @@ def newest(reflections: tuple[Reflection, ...], window: int | None) -> tuple[Ref
     """
     if window is not None and window < 1:
         raise InvalidInput(
-            f"The window of reflections must be at least 1, not {window}; to show no reflections, "
-            "use the strategy none."
+            f"The reflection window must be at least 1, not {window}; to show no reflections, use the strategy none."
         )
     start = 0 if window is None else -window
     return tuple(reflection for reflection in reflections[start:] if not reflection.withheld)

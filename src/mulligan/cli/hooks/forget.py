@@ -43,7 +43,10 @@ def command(session: str, yes: bool) -> None:
         if not session or not found:
             raise NotFound(f"No session id begins with {session!r}. To list the sessions: mulligan hooks status --json")
         if len(found) > 1:
-            raise InvalidInput(f"Several session ids begin with {session!r}: {', '.join(sorted(found))}.")
+            raise InvalidInput(
+                f"Several session ids begin with {session!r}: {', '.join(sorted(found))}. Use more characters of "
+                "the id."
+            )
         ((whole, agent),) = found.items()
         banks = {USER, *(part.project for part in parts), *(bank for _, _, bank in taught)} - {""}
         if not yes:

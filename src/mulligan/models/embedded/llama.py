@@ -106,7 +106,7 @@ def _start(load: Load) -> Server:
     except RuntimeError as error:
         raise ModelError(
             f"llama.cpp could not load {load.path} with a context of {load.context} tokens. Check that the file is "
-            "complete, that this version supports its kind, and that there is enough memory. MULLIGAN_DEBUG=1 "
+            "complete, that this version supports the model, and that there is enough memory. MULLIGAN_DEBUG=1 "
             "shows its messages."
         ) from error
 

@@ -231,7 +231,7 @@ def _line(opened: IO[bytes], at: str, *, whole: bool = False) -> bytes:
         raise InvalidInput(f"{at}: the file cannot be unpacked: {error}.") from error
     if len(line) > LARGEST:
         raise InvalidInput(
-            f"{at}: one request has more than {LARGEST:,} bytes. Write one request per line, as the collector's "
+            f"{at}: one request is larger than {LARGEST:,} bytes. Write one request per line, as the collector's "
             "file exporter does."
         )
     return line
