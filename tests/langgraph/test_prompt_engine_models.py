@@ -161,7 +161,7 @@ def test_a_model_is_named_or_nothing_is_called(tmp_path: Path, monkeypatch: pyte
     engine = BioCypherPromptEngine(schema_config_or_info_dict=schema)
     with pytest.raises(InvalidInput, match="No model was named"):
         engine.generate_query_prompt(QUESTION)
-    with pytest.raises(InvalidInput, match="Which google_genai model"):
+    with pytest.raises(InvalidInput, match="No google_genai model was specified"):
         BioCypherPromptEngine(schema_config_or_info_dict=schema, model_provider="google_genai")
     with pytest.raises(InvalidInput, match=r"google:gemini-2\.0-flash needs"):
         BioCypherPromptEngine(None, schema, "google_genai", "gemini-2.0-flash")
