@@ -37,7 +37,7 @@ async def test_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         (
             "postgres://host/db",
-            r"no kind 'postgres'\. Available: .*memory.*sqlite.*\. For a file .* \./postgres://host/db",
+            r"'postgres' is not a kind of store\. Available: .*memory.*sqlite.*\. For a file .* \./postgres://host/db",
         ),
         ("notes:old.db", r"For a file with a colon in its name, use \./notes:old\.db"),
         ("sqlite:mine.db", r"'sqlite:mine\.db' does not specify a file: use sqlite:///mine\.db"),
