@@ -89,7 +89,7 @@ KEYS: list[tuple[str, list[str]]] = [
     ("strategy: [a]", ["AGENT.md:6: strategy must be a string, not a list."]),
     (
         "env: [KEY]",
-        ["AGENT.md:6: warning: the key 'env' is ignored. Set providers' keys in the environment or in .env."],
+        ["AGENT.md:6: warning: the key 'env' is ignored. Set providers' API keys in the environment or in .env."],
     ),
     (
         "evaluate: human\njudge_last: false",
@@ -220,7 +220,7 @@ def test_mistakes_of_every_sort_are_reported_at_once(tmp_path: Path) -> None:
         "AGENT.md:7: max_iter must be an integer of at least 1, not 0.",
         "AGENT.md:8: model must be a role or a name, not both. Keep one.",
         "AGENT.md:9: unknown key 'memroy'. Did you mean 'memory'?",
-        "AGENT.md:10: warning: the key 'env' is ignored. Set providers' keys in the environment or in .env.",
+        "AGENT.md:10: warning: the key 'env' is ignored. Set providers' API keys in the environment or in .env.",
     ]
 
 

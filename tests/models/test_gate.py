@@ -110,20 +110,20 @@ async def test_tokens_are_held_call_by_call() -> None:
     ours = gate(ScriptedModel(["five six"] * 9), Limits(tokens=18), meter)
     for _ in range(3):
         await ours.ask(ASKED)
-    with pytest.raises(OverBudget, match="the limit tokens: 18 of 18 used"):
+    with pytest.raises(OverBudget, match="the token limit: 18 of 18 tokens used"):
         await ours.ask(ASKED)
     assert meter.usage.tokens == 18
 
 
 async def test_what_was_used_before_a_resume_counts() -> None:
     ours = gate(ScriptedModel(["five"]), Limits(tokens=100), spent=Usage(60, 40, 3))
-    with pytest.raises(OverBudget, match="100 of 100 used"):
+    with pytest.raises(OverBudget, match="100 of 100 tokens used"):
         await ours.ask(ASKED)
 
 
 async def test_a_question_that_does_not_fit_is_not_asked() -> None:
     model = ScriptedModel(["five"])
-    with pytest.raises(OverBudget, match="0 of 20 used, and the next question alone takes about 250"):
+    with pytest.raises(OverBudget, match="0 of 20 tokens used, and the next question alone takes about 250"):
         await gate(model, Limits(tokens=20)).ask(Question((Message("user", "x" * 1000),)))
     assert model.questions == []
 
@@ -143,7 +143,7 @@ async def test_cost_is_held_call_by_call() -> None:
     ours = gate(ScriptedModel(["five"] * 9, cost=0.4), Limits(cost=1.0), spent=Usage(cost=0.1))
     for _ in range(3):
         await ours.ask(ASKED)
-    with pytest.raises(OverBudget, match=r"the limit cost: \$1\.3000 of \$1\.0000 spent"):
+    with pytest.raises(OverBudget, match=r"the cost limit: \$1\.3000 of \$1\.0000 spent"):
         await ours.ask(ASKED)
 
 
@@ -224,7 +224,7 @@ async def test_an_answer_that_cannot_be_used_is_paid_for_all_the_same(wire: Wire
 
 async def test_thinking_that_used_the_budget_up_is_a_matter_of_the_budget(wire: Wire) -> None:
     wire.plays({"answer": "", "finish": "length", "usage": [10, 90]})
-    with pytest.raises(OverBudget, match="100 of 100 used"):
+    with pytest.raises(OverBudget, match="100 of 100 tokens used"):
         await gate(open_model("openai:gpt-4o"), Limits(tokens=100)).ask(ASKED)
 
 

@@ -94,7 +94,7 @@ class Gate:
             caps.append(limits.tokens - used.tokens - asked)
             if caps[-1] < 1:
                 after = "" if used.tokens >= limits.tokens else f", and the next question alone takes about {asked}"
-                raise OverBudget(f"the limit tokens: {used.tokens} of {limits.tokens} used{after}.")
+                raise OverBudget(f"the token limit: {used.tokens} of {limits.tokens} tokens used{after}.")
         if limits.cost is not None:
             if used.cost is None:
                 raise InvalidInput(_unpriced(self.name))
@@ -102,7 +102,7 @@ class Gate:
             left = limits.cost - used.cost - asked * (price.input if price else 0.0)
             if left <= 0:
                 after = "" if used.cost >= limits.cost else f", and the next question alone takes about {asked} tokens"
-                raise OverBudget(f"the limit cost: ${used.cost:.4f} of ${limits.cost:.4f} spent{after}.")
+                raise OverBudget(f"the cost limit: ${used.cost:.4f} of ${limits.cost:.4f} spent{after}.")
             if price and price.output:
                 caps.append(max(1, int(left / price.output)))
         return min(caps, default=None)
