@@ -94,7 +94,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"trials": "4"}, "trials must be an integer, not '4'"),
     ({"tries": True}, "tries must be an integer, not True"),
     ({"tries": 0}, "tries must be at least 1, not 0"),
-    ({"limits": 3}, "limits must be Limits, or a mapping such as"),
+    ({"limits": 3}, "limits must be a Limits object or a mapping such as"),
     ({"limits": {"second": 5}}, "second"),
     ({"restarts": "2"}, "restarts must be an integer, not '2'"),
     ({"seed": 0.5}, "seed must be an integer, not 0.5"),

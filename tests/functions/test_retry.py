@@ -291,7 +291,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"tries": 0}, "tries must be at least 1, not 0"),
     ({"tries": "4"}, "tries must be an integer, not '4'"),
     ({"tries": True}, "tries must be an integer, not True"),
-    ({"limits": 3}, "limits must be Limits, or a mapping such as"),
+    ({"limits": 3}, "limits must be a Limits object or a mapping such as"),
     ({"limits": {"trials": 5}}, "limits contains 'trials': use tries=5 instead"),
     ({"limits": {"seconds": "60"}}, "'seconds' must be a number, not '60'"),
     ({"threshold": "0.4"}, "threshold must be a number, not '0.4'"),

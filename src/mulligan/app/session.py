@@ -160,7 +160,7 @@ def with_limits(limits: Limits, given: Limits | Mapping[str, float | None] | Non
     if isinstance(given, Limits):
         return given if tries is None else replace(given, trials=tries)
     if not isinstance(given, Mapping | None):
-        raise InvalidInput(f"limits must be Limits, or a mapping such as {{'seconds': 60}}, not {given!r}.")
+        raise InvalidInput(f"limits must be a Limits object or a mapping such as {{'seconds': 60}}, not {given!r}.")
     values: dict[str, float | None] = dict(given or {})
     for name in values:
         if name not in (*Limits.__dataclass_fields__, "tries"):

@@ -78,7 +78,7 @@ def _say_erased(lessons: int, episodes: int) -> None:
 def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> None:
     """Create or upgrade the tables at ADDRESS, and give a database role access to them.
 
-    ADDRESS names the role that owns the tables, such as postgresql://owner@host/name. Commands and servers use a
+    ADDRESS, such as postgresql://owner@host/name, contains the role that owns the tables. Commands and servers use a
     different role.
     """
     if parse_address(address)[0] != "postgresql":

@@ -444,7 +444,7 @@ class _Search:
         query = f"{match} RETURN DISTINCT {what} LIMIT {most}".format(label=label, name=name)
         try:
             if left <= 0:
-                raise QueryError("No time is left.", "slow")
+                raise QueryError("The time limit was reached.", "slow")
             async with asyncio.timeout(left):
                 rows = (await self._graph.run(query, given, seconds=OWN_SHARE * left, rows=most)).rows
         except (QueryError, GraphError, TimeoutError):  # too slow, of another type, or the database is being reopened
