@@ -211,7 +211,7 @@ def test_a_folder_is_learned_from_at_once_oldest_first(
     (folder / "e.json").write_text('[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hi."}]')
     said = learn(str(folder), status=3)
     assert "c.json" in said
-    assert "Set it with --model" in said
+    assert "Set one with --model" in said
     empty = repository.parent / "empty"
     empty.mkdir()
     assert "folder without transcripts" in learn(str(empty), status=2)
