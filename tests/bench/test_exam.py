@@ -84,7 +84,7 @@ async def test_a_sound_exam_has_figures_for_gain_and_harm_and_no_fault(store: St
     assert "No problems were found." in page
     assert "markdown" in page
     assert json.loads(json.dumps(report.to_json()))["memories"][0]["memory"] == "markdown"
-    with pytest.raises(InvalidInput, match="seed 0"):
+    with pytest.raises(InvalidInput, match="Seed 0"):
         await run_exam(["markdown"], **SMALL, seed=0, store=store)
 
 

@@ -324,7 +324,7 @@ def test_what_a_killed_proof_left_is_removed_at_the_next_start(here: Path, prove
     file.write_text(bank + Path(tasks(here)).read_text())
     status, _, err = prove(str(file), *agent(here), "--into", "into")
     assert status == 0, err
-    assert "Removed leftovers of 1 session of killed comparisons" in err
+    assert "Removed leftovers of 1 session from killed comparisons" in err
     assert not left.exists()
     listed = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True).stdout
     assert listed.count("\n") == 1

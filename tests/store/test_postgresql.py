@@ -208,7 +208,7 @@ def described(place: str) -> list[list[tuple[object, ...]]]:
 
 
 async def test_an_address_that_cannot_be_read_or_reached(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput, match="cannot be parsed"):
         open_store("postgresql://h/db?nonsense=1")
     async with open_store(f"postgresql://me:secret@/db?host={tmp_path}") as store:
         with pytest.raises(StoreError, match="cannot be reached") as error:
