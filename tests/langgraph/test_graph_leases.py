@@ -52,6 +52,7 @@ def stolen(folder: Path, seconds: float) -> str:
     return asyncio.run(steal())
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 def test_a_node_holds_its_lease_however_long_it_takes(way: str, tmp_path: Path) -> None:
     entered, done = threading.Event(), threading.Event()

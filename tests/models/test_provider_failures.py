@@ -66,7 +66,9 @@ async def test_passing_trouble_is_survived(wire: Wire, naps: Naps, name: str, tr
     assert naps.seconds == [1.0]
 
 
-@pytest.mark.parametrize("trouble", PASSING)
+@pytest.mark.parametrize(
+    "trouble", [pytest.param(one, marks=pytest.mark.slow) if one == "slow body" else one for one in PASSING]
+)
 async def test_lasting_trouble_ends_in_a_clear_error(wire: Wire, naps: Naps, trouble: str) -> None:
     wire.plays(*[PASSING[trouble]] * 3)
     settings = CallSettings(timeout=patience(PASSING[trouble]), attempts=3)

@@ -72,7 +72,8 @@ async def test_a_new_file_is_ours_at_the_newest_version(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("statement", ["user_version", "application_id", "sqlite_master"])
+@pytest.mark.light_cases(1)
+@pytest.mark.parametrize("statement", ["sqlite_master", "application_id", "user_version"])
 def test_a_file_that_another_makes_meanwhile_is_not_taken_for_another_programs(tmp_path: Path, statement: str) -> None:
     path, met = tmp_path / "m.db", list[str]()
 

@@ -279,7 +279,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "int": ("an integer", "int"),
     "float": ("a number", "int float"),
     "bool": ("True or False", "bool"),
-    "Limits | Mapping[str, float | None]": ("Limits, or a mapping such as {'seconds': 60}", "Limits Mapping"),
+    "Limits | Mapping[str, float | None]": ("a Limits object or a mapping such as {'seconds': 60}", "Limits Mapping"),
     "Mapping[str, Mapping[str, Any]]": ("a mapping of roles, such as {'strategy': {'window': 2}}", "Mapping"),
     "Bank | str": ("the name of an agent, or a bank", "str Bank"),
     "Store": ("a store", "Store"),
