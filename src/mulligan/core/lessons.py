@@ -96,7 +96,7 @@ class Lesson:
         subject: what a fact is about, such as the name of a function.
         confirmed: for a fact, whether an attempt that follows it has passed; for a query pair, whether a person
             confirmed it.
-        to_check: why it may no longer be true, such as an announced change; "" if there is no doubt.
+        to_check: why the lesson may be out of date, such as an announced change; "" if there is no doubt.
         rests_on: the ids of the facts from which it follows.
         pinned: whether a person pinned it. A pinned lesson is never withheld, and never retired for harm.
         ratings: people's scores, oldest first.

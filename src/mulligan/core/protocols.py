@@ -241,7 +241,7 @@ class Model(Protocol):
     Raises:
         ModelError: the provider failed, after retries.
         OverBudget: a limit of the episode would be exceeded.
-        InvalidInput: the key is missing, or there is no such model.
+        InvalidInput: the API key is missing, or the model does not exist.
     """
 
     name: str

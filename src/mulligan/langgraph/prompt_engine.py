@@ -239,8 +239,8 @@ class BioCypherPromptEngine:
     Args:
         schema_config_or_info_path, schema_config_or_info_dict: BioCypher's schema configuration, or the schema info
             that it writes (`is_schema_info: true`); at most one of them.
-        model_provider, model_name: The model, if neither `conversation_factory` nor `model` is given. Without any of
-            these, the model comes from MULLIGAN_MODEL or mulligan.toml; there is no other default.
+        model_provider, model_name: The model, if neither `conversation_factory` nor `model` is given. If none
+            of the four is given, the model is the one in MULLIGAN_MODEL or mulligan.toml.
         conversation_factory: Returns a conversation with a LangChain chat model as `.chat`.
         graph: A live database or its `GraphSchema`. It provides the schema, if it is not given otherwise, and the notes
             on the database's dialect.

@@ -138,7 +138,7 @@ class Portal:
         return self.run(value) if Portal.blocking.get() else await value
 
     async def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the result of a user's function. In an event loop, a synchronous function runs in a thread."""
+        """Call a user's function, in a thread if it is synchronous and there is an event loop. Return its result."""
         if getattr(function, "both_ways", False):
             return await function(*arguments)
         at_once = Portal.blocking.get() or is_asynchronous(function)

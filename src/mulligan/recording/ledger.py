@@ -353,7 +353,4 @@ def _weight(value: object) -> int:
         children = cast(Sequence[Any], value)
     elif hasattr(value, "__dict__"):
         children = vars(value).values()
-    weight = 1
-    for child in children:
-        weight += len(child) + 1 if type(child) is str else _weight(child)
-    return weight
+    return 1 + sum(map(_weight, children))

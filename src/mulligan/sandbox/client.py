@@ -32,10 +32,9 @@ for name, folder in (("mulligan", sys.argv[1]), ("mulligan.core", sys.argv[1] + 
     module.__path__ = [folder]
     sys.modules[name] = module
 from mulligan.sandbox.supervisor import serve
-code = serve(socket.socket(fileno=0))
-if code:
+if serve(socket.socket(fileno=0)):
     try:
-        exec(code, vars(sys.modules["__main__"]))
+        exec(sys.orig_argv[-1], vars(sys.modules["__main__"]))
     except Exception as error:
         sys.excepthook(type(error), error.with_traceback(error.__traceback__.tb_next), None)
         sys.exit(1)

@@ -14,7 +14,7 @@ import signal
 import sys
 from collections.abc import Mapping
 
-from mulligan.sandbox import here, kernel, landlock, mounts, seatbelt, seccomp
+from mulligan.sandbox import kernel, landlock, mounts, own_python, seatbelt, seccomp
 
 TYPE_CHECKING = False
 
@@ -56,7 +56,7 @@ def enter(spec: Spec, *, scoped: bool) -> None:
     if spec["landlock"]:
         writable = [*spec["writable"], *([mounts.SHARED_MEMORY] if spec["namespaces"] else [])]
         landlock.restrict(spec["landlock"], readable=spec["readable"], writable=writable, network=spec["network"])
-    if here.is_code(spec):
+    if own_python.suits(spec):
         kernel.drop_capabilities()  # which the start of a program would do
     if spec["seccomp"] and not spec["bwrap"]:  # last, as it forbids most of the above; bubblewrap sets it itself
         kernel.seccomp(_filter(spec, alone=alone, scoped=scoped))
@@ -173,5 +173,5 @@ def close_all_but_standard(streams: Mapping[int, int], keep: int) -> int:
     for number, source in copies.items():
         os.dup2(source, number)
     os.dup2(keep, 3, inheritable=False)
-    os.closerange(4, here.MAX_DESCRIPTORS)
+    os.closerange(4, own_python.MAX_DESCRIPTORS)
     return 3

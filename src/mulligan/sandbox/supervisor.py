@@ -19,7 +19,7 @@ import sys
 import time
 
 from mulligan.core.light import TYPE_CHECKING, cast
-from mulligan.sandbox import confine, here, kernel, landlock
+from mulligan.sandbox import confine, kernel, landlock, own_python
 from mulligan.sandbox.remains import DiskUsage, kill_rest, remove_tree, usage
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ _ENTRIES = 20_000
 _DISK_FILES = 4
 
 
-def serve(listen: socket.socket) -> str:
+def serve(listen: socket.socket) -> bool:
     """Forks a supervisor for each message of one byte and four descriptors, until the other end closes.
 
     All are waited for: only so does the time that jobs take count as that of Mulligan's children.
 
     Returns:
-        "" in the end. In a fork that has become a job: the code that the job runs in this interpreter.
+        True in a fork that has become a job, whose code this interpreter then runs. False in the end.
     """
     signal.signal(signal.SIGCHLD, lambda number, frame: _reap(os.WNOHANG))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -50,10 +50,11 @@ def serve(listen: socket.socket) -> str:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.alarm(1)  # a job that still runs does not hold up the end
             _reap(0)
-            return ""
+            return False
         if os.fork() == 0:
             listen.close()
-            return _supervise(fds)
+            _supervise(fds)
+            return True
         for fd in fds:
             os.close(fd)
 
@@ -64,13 +65,13 @@ def _reap(options: int) -> None:
             pass
 
 
-def _supervise(fds: list[int]) -> str:
-    """Returns only in the process of a job: its code."""
+def _supervise(fds: list[int]) -> None:
+    """Returns only in the process of a job that this interpreter runs."""
     control = socket.socket(fileno=fds[0])
     try:
-        verdict, code = _run(control, fds[1:])
-        if code:
-            return code
+        verdict = _run(control, fds[1:])
+        if verdict is None:
+            return
     except BaseException as error:
         verdict = f"failed {type(error).__name__}: {error}"
     with contextlib.suppress(OSError):
@@ -78,18 +79,20 @@ def _supervise(fds: list[int]) -> str:
     os._exit(0)
 
 
-def _run(control: socket.socket, streams: list[int]) -> tuple[str, str]:
-    """How the job ended, and ""; in the process of the job "", and its code."""
-    spec, supervisor = _received(control), os.getpid()
+def _run(control: socket.socket, streams: list[int]) -> str | None:
+    """How the job ended; None in the process of a job that this interpreter runs."""
+    spec = _received(control)
     os.mkdir(spec["scratch"], 0o700)
+    verdict: str | None = ""
     try:
-        return _run_in(spec, control, streams)
+        verdict = _run_in(spec, control, streams)
     finally:
-        if os.getpid() == supervisor:
+        if verdict is not None:
             remove_tree(spec["scratch"])
+    return verdict
 
 
-def _run_in(spec: Spec, control: socket.socket, streams: list[int]) -> tuple[str, str]:
+def _run_in(spec: Spec, control: socket.socket, streams: list[int]) -> str | None:
     woken, wake = socket.socketpair()
     woken.setblocking(False)
     wake.setblocking(False)
@@ -101,7 +104,8 @@ def _run_in(spec: Spec, control: socket.socket, streams: list[int]) -> tuple[str
     if child == 0:
         for end in (control, woken, wake):
             end.detach()  # the job has other files under these numbers, which nothing here may close
-        return "", _become_job(spec, streams, fail, scoped)
+        _become_job(spec, streams, fail, scoped)
+        return None
     for fd in (*streams, fail):
         os.close(fd)
     why = ""
@@ -112,11 +116,11 @@ def _run_in(spec: Spec, control: socket.socket, streams: list[int]) -> tuple[str
         status = kill_rest(child, status, scoped=scoped)
     message = os.read(failed, 4000)
     if message and not why:
-        return "failed " + message.decode("utf-8", "replace"), ""
+        return "failed " + message.decode("utf-8", "replace")
     number, code = os.WTERMSIG(status), os.WEXITSTATUS(status)
     if spec["bwrap"] and 128 < code < 128 + signal.NSIG:
         number = code - 128  # which is how bubblewrap passes on what ended the job
-    return (f"killed {number} {why}" if why or number else f"exited {code}"), ""
+    return f"killed {number} {why}" if why or number else f"exited {code}"
 
 
 def _received(control: socket.socket) -> Spec:
@@ -147,8 +151,8 @@ def _prepare(spec: Spec) -> bool:
     return False
 
 
-def _become_job(spec: Spec, streams: list[int], fail: int, scoped: bool) -> str:
-    """Becomes the job, or writes to `fail` why not. Returns only if the job is code for this interpreter: the code."""
+def _become_job(spec: Spec, streams: list[int], fail: int, scoped: bool) -> None:
+    """Becomes the job, or writes to `fail` why not. Returns only if this interpreter runs the job."""
     signal.set_wakeup_fd(-1)
     fail = confine.close_all_but_standard(dict(enumerate(streams)), fail)
     try:
@@ -160,9 +164,9 @@ def _become_job(spec: Spec, streams: list[int], fail: int, scoped: bool) -> str:
             confine.enter_unconfined(spec)
         argv = confine.command(spec)
         os.chdir(spec["cwd"])
-        if here.is_code(spec):
-            here.renew(spec)  # closes `fail`, as the start of a program does
-            return spec["argv"][-1]
+        if own_python.suits(spec):
+            own_python.renew(spec)  # closes `fail`, as the start of a program does
+            return
         os.execvpe(argv[0], argv, spec["env"])
     except BaseException as error:
         os.write(fail, f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:4000])

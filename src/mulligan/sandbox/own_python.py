@@ -24,23 +24,24 @@ if TYPE_CHECKING:
 MAX_DESCRIPTORS = 4096
 """As many as the server closed when it started."""
 _OPTIONS = ["-I", "-S", "-c"]
-_IMPORTED = frozenset(
-    {"mulligan", "ctypes", "_ctypes", "socket", "_socket", "select", "selectors", "resource"},
-)
+_IMPORTED = frozenset({"mulligan", "ctypes", "_ctypes", "socket", "_socket", "select", "selectors", "resource"})
 """Modules, and packages of modules, that only the supervisor needs."""
 _VARIABLES = frozenset({"PATH", "HOME", "TMPDIR", "LANG", "PYTHONDONTWRITEBYTECODE"})
 """The variables that `policy` sets for every job. Others could change how Python starts."""
 
 
-def is_code(spec: Spec) -> bool:
-    """Whether the job is code for this Python with this process's options, and confined in this process."""
+def suits(spec: Spec) -> bool:
+    """Whether this interpreter can run the job: it asks for the same Python with the same options, and is confined in
+    this process."""
     confined = spec["seccomp"] and not spec["bwrap"]
     return confined and spec["argv"][:-1] == [sys.executable, *_OPTIONS] and spec["env"].keys() <= _VARIABLES
 
 
 def renew(spec: Spec) -> None:
-    """Makes this interpreter like one that has just started for the job. Closes all descriptors but 0, 1 and 2."""
-    os.closerange(3, MAX_DESCRIPTORS)
+    """Makes this interpreter like one that has just started for the job, whose code is then in `sys.orig_argv[-1]`.
+
+    Closes all descriptors but 0, 1 and 2 in the end, so that an error can still be reported.
+    """
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -59,6 +60,7 @@ def renew(spec: Spec) -> None:
         lines = [f"{line}\n" for line in spec["argv"][-1].splitlines()]
         linecache.cache["<string>"] = (len(spec["argv"][-1]), None, lines, "<string>")
     gc.enable()
+    os.closerange(3, MAX_DESCRIPTORS)
 
 
 def _stream(number: int, name: str, errors: str | None) -> io.TextIOWrapper:
